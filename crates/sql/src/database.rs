@@ -205,6 +205,7 @@ impl Database {
             .with_runtime_env(runtime.clone())
             .with_default_features()
             .with_expr_planners(mend::expr_planners())
+            .with_type_planner(Arc::new(mend::TypeNames))
             .with_analyzer_rules(mend::analyzer_rules())
             .with_optimizer_rules(mend::optimizer_rules())
             .with_physical_optimizer_rules(mend::physical_optimizer_rules())

@@ -576,5 +576,6 @@ pub(crate) fn one_line(text: &str) -> String {
 
 mod calls;
 mod internal;
+mod other_names;
 #[cfg(test)]
 mod tests;

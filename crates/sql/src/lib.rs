@@ -28,6 +28,7 @@ mod exec;
 mod file_sets;
 mod format_options;
 mod formats;
+mod functions;
 mod leaf_operator;
 mod lexer;
 mod locations;

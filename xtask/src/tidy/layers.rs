@@ -66,7 +66,7 @@ const LAYERS: [(&str, &[&[&str]]); 6] = [
             &["format_options", "formats", "settings", "statement", "report", "row_groups", "diagnose", "memory_table"],
             &["access", "device", "device_tables", "show"],
             &["engines"],
-            &["cubes"],
+            &["cubes", "functions"],
             &["syntax"],
             &["catalog"],
             &["mend", "outputs", "rewrite", "runtime", "shared"],

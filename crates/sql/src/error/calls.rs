@@ -1,13 +1,16 @@
 //! Calls and variables that do not exist, and values without a type: what is to be known of them, in place of what
 //! DataFusion says.
 
-use super::hint;
+use super::{hint, other_names};
 use crate::nearest::distance;
 use crate::words::types_in_sql;
 
 /// What is to be known of a function or a variable that does not exist; none for any other text.
 pub(super) fn unknown(text: &str) -> Option<String> {
-    let call = no_such_call(text).or_else(|| no_such_function(text)).or_else(|| no_such_variable(text));
+    let call = no_such_form(text)
+        .or_else(|| no_such_call(text))
+        .or_else(|| no_such_function(text))
+        .or_else(|| no_such_variable(text));
     call.or_else(|| no_type(text))
 }
 
@@ -15,11 +18,23 @@ pub(super) fn unknown(text: &str) -> Option<String> {
 const WINDOW_FUNCTIONS: [&str; 8] =
     ["cume_dist", "dense_rank", "lag", "lead", "ntile", "percent_rank", "rank", "row_number"];
 
-/// What is to be known of a function that does not exist; DataFusion names another one, however far.
+/// What a function of ours says of a call with other arguments.
+fn no_such_form(text: &str) -> Option<String> {
+    let (_, reason) = text.split_once("user-defined coercion failed with: Error during planning: ")?;
+    // DataFusion's own text of the call follows.
+    const END: &str = "a CAST may be missing";
+    reason.find(END).map(|at| reason[..at + END.len()].to_string())
+}
+
+/// What is to be known of a function that does not exist: what to write in its place, or one of nearly its name, where
+/// DataFusion names another one, however far.
 fn no_such_function(text: &str) -> Option<String> {
     let (name, rest) = text.strip_prefix("Invalid function '")?.split_once('\'')?;
     if WINDOW_FUNCTIONS.contains(&name) {
         return Some(format!("{name} is a window function and needs OVER (…)"));
+    }
+    if let Some(other) = other_names::in_place_of(name) {
+        return Some(format!("unknown function '{name}'; write {other}"));
     }
     let (_, other) = rest.split_once("Did you mean '")?;
     let near = other.split_once('\'').map(|(other, _)| other).filter(|other| distance(name, other).is_some());

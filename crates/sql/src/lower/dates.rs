@@ -137,16 +137,6 @@ pub(crate) fn part(part: &str, value: Device, data_type: &DataType) -> Result<De
     Ok(narrow(op(BinaryOp::Rem, whole, long(modulus))))
 }
 
-/// The value, if so many times of it fit 64 bits; raises otherwise.
-fn in_nanoseconds(value: Device, factor: i64) -> Device {
-    if factor == 1 {
-        return value;
-    }
-    let exact = Device::Cast(Box::new(value), Ty::I128);
-    let times = widen(op(BinaryOp::Mul, exact, Device::Literal(Literal::Int(factor.into()), Ty::I128)));
-    op(BinaryOp::Div, times, long(factor))
-}
-
 /// A timestamp cut to a unit of time, in its own ticks.
 pub(crate) fn truncate(unit: &str, value: Device, data_type: &DataType) -> Result<Device, Reason> {
     let refuse = || format!("the truncation of {data_type} to '{unit}'");
@@ -154,13 +144,6 @@ pub(crate) fn truncate(unit: &str, value: Device, data_type: &DataType) -> Resul
         return Err(refuse());
     }
     let ticks = ticks(data_type).ok_or_else(refuse)?;
-    // The CPU counts in nanoseconds, but for short units without a zone, and raises what leaves 64 bits.
-    let has_zone = matches!(data_type, DataType::Timestamp(_, Some(_)));
-    let value = match unit {
-        "second" | "minute" => value,
-        "hour" | "day" if !has_zone => value,
-        _ => in_nanoseconds(value, 1_000_000_000 / ticks),
-    };
     let seconds = match unit {
         "second" => Some(1),
         "minute" => Some(60),

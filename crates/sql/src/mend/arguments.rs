@@ -6,15 +6,21 @@
 //! of seconds and milliseconds cut digits off, towards 1970; here they round texts and times to the unit, as casts do.
 //! That goes once the functions keep their promise and round.
 //!
-//! `to_char` takes patterns of strftime and gives any other text back as it is; here a pattern of words without a `%`
-//! is refused. It gives the first row's text for all where the time is a constant and patterns are none; here each row
-//! has its own. Both go once DataFusion's function does so.
+//! `to_char` takes patterns of strftime of dates and times, and gives any other text back as it is; here a pattern
+//! without a `%` is one of PostgreSQL's, and numbers and intervals have those, too. So do `to_date` and `to_timestamp`.
+//! `date_trunc` counts in nanoseconds, which end in 2262, and has no unit above the year; here it counts in the ticks of
+//! its argument, but for zones other than UTC, and a date is one of microseconds. That goes once DataFusion's does so.
+//!
+//! `to_char` gives the first row's text for all where the time is a constant and patterns are none; here each row has
+//! its own. That goes once DataFusion's function does so.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use arrow::array::AsArray;
-use arrow::compute::cast;
+use arrow::array::{AsArray, BooleanArray, StringArray};
+use arrow::compute::kernels::zip::zip;
+use arrow::compute::{cast, nullif};
 use arrow::datatypes::{DataType, FieldRef, TimeUnit};
+use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{FunctionRegistry, SessionState};
@@ -22,11 +28,14 @@ use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
 use datafusion::logical_expr::{
     ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
 };
 
 use super::conversion::is_text;
+use super::zones::is_utc;
 use super::{each_value, growth, replacements};
 use crate::error::SqlError;
+use crate::functions::{is_pattern, read_by_pattern, to_char, truncated};
 use crate::time_units::{per_second, rounded_to};
 
 /// Functions that give instants.
@@ -41,7 +50,12 @@ const MICROSECONDS: &str = "to_timestamp_micros";
 /// The functions of a session, mended.
 pub(crate) fn functions(state: &SessionState) -> Vec<ScalarUDF> {
     let of_growth = growth::FUNCTIONS.iter().map(|(name, growth)| (*name, Look::Growth(*growth)));
-    let all = of_growth.chain([("regexp_replace", Look::Replacement), ("to_char", Look::Pattern)]);
+    let all = of_growth.chain([
+        ("regexp_replace", Look::Replacement),
+        ("to_char", Look::Pattern),
+        ("to_date", Look::Date),
+        ("date_trunc", Look::Truncation),
+    ]);
     let mended = |(name, look): (&str, Look)| {
         let finer = COARSE.contains(&name).then(|| state.udf(MICROSECONDS).ok()).flatten();
         Some(ScalarUDF::new_from_impl(Looked { original: state.udf(name).ok()?, finer, look }))
@@ -55,6 +69,8 @@ pub(crate) fn functions(state: &SessionState) -> Vec<ScalarUDF> {
 enum Look {
     Replacement,
     Pattern,
+    Date,
+    Truncation,
     Growth(growth::Growth),
     Instant,
 }
@@ -92,6 +108,38 @@ impl Looked {
     }
 }
 
+impl Looked {
+    /// The texts of `to_char`, each by its own pattern.
+    fn shown(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [value, pattern] = args.args.as_slice() else {
+            return Err(DataFusionError::Internal("to_char without a pattern".into()));
+        };
+        let of = value.data_type();
+        if let (ColumnarValue::Scalar(_), ColumnarValue::Scalar(pattern)) = (value, pattern) {
+            let is_datafusions = pattern.try_as_str().flatten().is_none_or(|pattern| is_datafusions(pattern, &of));
+            if is_datafusions {
+                return self.original.inner().invoke_with_args(args);
+            }
+            let (value, pattern) = (value.to_array(1)?, pattern.to_array()?);
+            let shown = to_char(&value, pattern.as_string())?;
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&shown, 0)?));
+        }
+        let rows = args.number_rows;
+        let (value, patterns) = (value.to_array(rows)?, pattern.to_array(rows)?);
+        let texts = patterns.as_string::<i32>();
+        let is_theirs = |text: Option<&str>| Some(text.is_some_and(|text| is_datafusions(text, &of)));
+        let theirs: BooleanArray = texts.iter().map(is_theirs).collect();
+        if theirs.true_count() == 0 {
+            return Ok(ColumnarValue::Array(Arc::new(to_char(&value, texts)?)));
+        }
+        let ours = to_char(&value, nullif(&patterns, &theirs)?.as_string())?;
+        let of_theirs = nullif(&patterns, &arrow::compute::not(&theirs)?)?;
+        args.args = vec![ColumnarValue::Array(value), ColumnarValue::Array(of_theirs)];
+        let shown = self.original.inner().invoke_with_args(args)?.to_array(rows)?;
+        Ok(ColumnarValue::Array(zip(&theirs, &shown, &ours)?))
+    }
+}
+
 impl ScalarUDFImpl for Looked {
     fn name(&self) -> &str {
         self.original.name()
@@ -102,7 +150,11 @@ impl ScalarUDFImpl for Looked {
     }
 
     fn signature(&self) -> &Signature {
-        self.original.signature()
+        static OURS: LazyLock<Signature> = LazyLock::new(|| Signature::user_defined(Volatility::Immutable));
+        match self.look {
+            Look::Pattern | Look::Truncation => &OURS,
+            _ => self.original.signature(),
+        }
     }
 
     fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
@@ -116,9 +168,16 @@ impl ScalarUDFImpl for Looked {
     fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         match self.look {
             Look::Replacement => replacements::in_rust(&mut args)?,
-            Look::Pattern => of_strftime(&mut args)?,
+            Look::Pattern => return self.shown(args),
+            Look::Date => by_pattern(&mut args)?,
+            Look::Truncation => {
+                if let Some(truncated) = truncation(&args)? {
+                    return Ok(truncated);
+                }
+            }
             Look::Growth(growth) => growth::check(self.name(), growth, &args)?,
             Look::Instant => {
+                by_pattern(&mut args)?;
                 args.args.iter().skip(1).try_for_each(with_minutes)?;
                 return self.instants(args);
             }
@@ -141,7 +200,11 @@ impl ScalarUDFImpl for Looked {
     }
 
     fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>> {
-        self.original.coerce_types(arg_types)
+        match self.look {
+            Look::Pattern => coerced_of_char(arg_types),
+            Look::Truncation => coerced_of_truncation(arg_types),
+            _ => self.original.coerce_types(arg_types),
+        }
     }
 
     fn documentation(&self) -> Option<&Documentation> {
@@ -149,32 +212,81 @@ impl ScalarUDFImpl for Looked {
     }
 }
 
-/// Arguments of `to_char` as it reads them.
-///
-/// # Errors
-/// A pattern that names no part of a time, as `YYYY`.
-fn of_strftime(args: &mut ScalarFunctionArgs) -> Result<()> {
-    let [time, pattern] = args.args.as_mut_slice() else { return Ok(()) };
-    if matches!(time.data_type(), DataType::Duration(_)) {
-        return Ok(());
+/// The types of arguments of `to_char`: what is no number and no time is read as a timestamp.
+fn coerced_of_char(from: &[DataType]) -> Result<Vec<DataType>> {
+    let [value, pattern] = from else {
+        return Err(DataFusionError::Plan("to_char takes a value and a pattern".into()));
+    };
+    let value = match value {
+        DataType::Dictionary(_, values) => values.as_ref(),
+        other => other,
+    };
+    let value = match value {
+        text if is_text(text) || text.is_null() => DataType::Timestamp(TimeUnit::Microsecond, None),
+        other if other.is_numeric() || other.is_temporal() => other.clone(),
+        other => return Err(DataFusionError::Plan(format!("to_char takes a number or a time, not {other}"))),
+    };
+    match is_text(pattern) || pattern.is_null() {
+        true => Ok(vec![value, DataType::Utf8]),
+        false => Err(DataFusionError::Plan(format!("to_char takes a text as its pattern, not {pattern}"))),
     }
-    if let (ColumnarValue::Scalar(_), ColumnarValue::Array(_)) = (&time, &pattern) {
-        *time = ColumnarValue::Array(time.to_array(args.number_rows)?);
-    }
-    let check = |pattern: &str| match pattern.contains('%') || !pattern.contains(|c: char| c.is_ascii_alphabetic()) {
-        true => Ok(()),
-        false => {
-            let reason = format!("to_char with the pattern '{pattern}'; patterns are those of strftime: '%Y-%m-%d'");
-            Err(SqlError::Unsupported(reason).into())
+}
+
+/// The types of arguments of `date_trunc`: dates have microseconds, and texts are read as timestamps.
+fn coerced_of_truncation(from: &[DataType]) -> Result<Vec<DataType>> {
+    let [unit, time] = from else {
+        return Err(DataFusionError::Plan("date_trunc takes a unit and a time".into()));
+    };
+    let time = match time {
+        DataType::Timestamp(_, _) | DataType::Time32(_) | DataType::Time64(_) => time.clone(),
+        DataType::Date32 | DataType::Date64 => DataType::Timestamp(TimeUnit::Microsecond, None),
+        text if is_text(text) || text.is_null() => DataType::Timestamp(TimeUnit::Nanosecond, None),
+        other => {
+            return Err(DataFusionError::Plan(format!("date_trunc takes a date, a timestamp or a time, not {other}")));
         }
     };
-    match pattern {
-        ColumnarValue::Scalar(pattern) => pattern.try_as_str().flatten().map_or(Ok(()), check),
-        ColumnarValue::Array(patterns) => {
-            let patterns = cast(patterns, &DataType::LargeUtf8)?;
-            patterns.as_string::<i64>().iter().flatten().try_for_each(check)
-        }
+    match is_text(unit) {
+        true => Ok(vec![unit.clone(), time]),
+        false => Err(DataFusionError::Plan(format!("date_trunc takes a text as its unit, not {unit}"))),
     }
+}
+
+/// Timestamps cut to a unit; none where DataFusion's function cuts them: those of a zone, and times of day.
+fn truncation(args: &ScalarFunctionArgs) -> Result<Option<ColumnarValue>> {
+    let [ColumnarValue::Scalar(unit), times] = args.args.as_slice() else { return Ok(None) };
+    let Some(unit) = unit.try_as_str().flatten() else { return Ok(None) };
+    match times.data_type() {
+        DataType::Timestamp(_, zone) if zone.as_deref().is_none_or(is_utc) => {
+            each_value(times, |times| truncated(times, unit)).map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Whether a pattern of `to_char` is DataFusion's for values of a type.
+fn is_datafusions(pattern: &str, of: &DataType) -> bool {
+    match of {
+        DataType::Duration(_) => ["iso8601", "pretty"].contains(&pattern.to_lowercase().as_str()),
+        DataType::Interval(_) => false,
+        number if number.is_numeric() => false,
+        _ => !is_pattern(pattern),
+    }
+}
+
+/// A text that a pattern of PostgreSQL's reads, as times are written.
+fn by_pattern(args: &mut ScalarFunctionArgs) -> Result<()> {
+    let [texts, ColumnarValue::Scalar(pattern)] = args.args.as_slice() else { return Ok(()) };
+    let pattern = pattern.try_as_str().flatten().filter(|pattern| is_pattern(pattern));
+    let Some(pattern) = pattern.filter(|_| is_text(&texts.data_type())) else { return Ok(()) };
+    let read = each_value(texts, |texts| {
+        let texts = cast(texts, &DataType::Utf8)?;
+        let read =
+            texts.as_string::<i32>().iter().map(|text| text.map(|text| read_by_pattern(text, pattern)).transpose());
+        Ok(Arc::new(read.collect::<Result<StringArray>>()?))
+    })?;
+    args.args = vec![read];
+    args.arg_fields.truncate(1);
+    Ok(())
 }
 
 /// Refuses patterns that have the hour and no minutes, of which DataFusion 55.2 reads the date alone.

@@ -65,6 +65,7 @@ mod rowless_subqueries;
 mod set_operations;
 mod shifted_sums;
 mod shifts;
+mod shown_types;
 mod single_casts;
 mod sliding;
 mod sorts;
@@ -72,6 +73,7 @@ mod spans;
 mod statistics;
 pub(crate) mod sums;
 pub(crate) mod timezone;
+mod type_names;
 mod union_names;
 mod unnest;
 mod unordered_casts;
@@ -97,6 +99,7 @@ use datafusion::logical_expr::{BinaryExpr, ColumnarValue, Expr, LogicalPlan, Ope
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
 use datafusion::prelude::SessionContext;
 
+use crate::functions;
 use crate::shared::ShareTables;
 use crate::walk::{PlanWalk, Walk};
 
@@ -105,6 +108,7 @@ pub(crate) use distinct_sums::DistinctTotal;
 pub(crate) use grouping_sets::FinestSets;
 pub(crate) use joins::{optimizer_rules, physical_optimizer_rules};
 pub use lengths::shown_durations;
+pub(crate) use type_names::TypeNames;
 
 /// The rules that analyse plans: what coercion would do wrong, DataFusion's, then what looks at coerced types.
 pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
@@ -120,6 +124,7 @@ pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules.push(Arc::new(inserted_columns::InsertedColumns));
     rules.push(Arc::new(whole_times::WholeTimes));
     rules.push(Arc::new(views::ViewsAlone));
+    rules.push(Arc::new(shown_types::ShownTypes));
     rules.push(Arc::new(zones::SessionZone));
     rules.push(Arc::new(constants::OneNan));
     rules.push(Arc::new(set_operations::CountDuplicates));
@@ -151,10 +156,11 @@ pub(crate) fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
     planners
 }
 
-/// Registers the functions of a session that are mended themselves.
+/// Registers the functions of a session that are ours, and those that are mended themselves.
 pub(crate) fn register(context: &SessionContext) {
     let state = context.state();
     context.register_udf(timezone::function(state.config_options()));
+    functions::functions().for_each(|udf| context.register_udf(udf));
     domains::functions(&state)
         .into_iter()
         .chain(arguments::functions(&state))
@@ -179,6 +185,7 @@ pub(crate) fn unregistered(name: &str) -> Option<Arc<ScalarUDF>> {
         .or_else(|| cast_functions::function(name))
         .or_else(|| nested_casts::function(name))
         .or_else(|| unnest::function(name))
+        .or_else(|| (name == functions::TYPE_IN_SQL).then(functions::type_in_sql))
 }
 
 /// The plan with all mends that it needs; `options` are the session's settings.

@@ -28,6 +28,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 use super::in_zone::{in_zone, is_in_zone, unit_of, zone_of};
 use super::{each_expression, list_calls, timezone, whole_decimals};
+use crate::functions;
 use crate::walk::{PlanWalk, Walk};
 
 /// Before types are coerced: zones that the statement itself names.
@@ -138,15 +139,17 @@ impl AnalyzerRule for SessionZone {
     }
 }
 
-/// Functions that take an instant apart.
-const APART: [&str; 3] = ["date_part", "date_trunc", "to_char"];
+/// Whether a function takes instants apart.
+fn takes_apart(name: &str) -> bool {
+    ["date_part", "date_trunc", "to_char"].contains(&name) || functions::takes_apart(name)
+}
 
 /// Whether an expression may make an instant of what is none, or the other way round.
 fn may_cross(expr: &Expr) -> bool {
     match expr {
         Expr::Cast(cast) => is_instant(cast.field.data_type()) || is_on_wall(cast.field.data_type()),
         Expr::TryCast(cast) => is_instant(cast.field.data_type()) || is_on_wall(cast.field.data_type()),
-        Expr::ScalarFunction(function) => function.name() == "arrow_cast" || APART.contains(&function.name()),
+        Expr::ScalarFunction(function) => function.name() == "arrow_cast" || takes_apart(function.name()),
         Expr::BinaryExpr(binary) => is_sum(binary.op),
         _ => false,
     }
@@ -220,7 +223,7 @@ pub(super) fn in_session(expr: Expr, zone: &str, schema: &DFSchema) -> Transform
             }
             _ => None,
         },
-        Expr::ScalarFunction(function) if APART.contains(&function.name()) => apart(function, zone, schema),
+        Expr::ScalarFunction(function) if takes_apart(function.name()) => apart(function, zone, schema),
         Expr::BinaryExpr(binary) if is_sum(binary.op) => moved(binary, zone, schema),
         _ => None,
     };
@@ -295,6 +298,6 @@ fn crossed(value: &Expr, target: &DataType, way: Way, zone: &str, schema: &DFSch
 }
 
 /// Whether a zone is that of UTC by one of its names.
-fn is_utc(zone: &str) -> bool {
+pub(super) fn is_utc(zone: &str) -> bool {
     ["UTC", "+00:00", "+00", "Z", "GMT", "Etc/UTC"].contains(&zone)
 }

@@ -9,6 +9,7 @@
 //!   sqlparser.
 //! - `2 * 3 ^ 2` reads as the bits of `2 * 3` and 2. Here `^` is a power, as in PostgreSQL: above `*`, below a sign,
 //!   and `2 ^ 3 ^ 3` is `(2 ^ 3) ^ 3`. `**` is the same, as in DuckDB.
+//! - `j -> 'a' = 'b'` reads as `j -> ('a' = 'b')`. Here arrows bind more closely than comparisons.
 //!
 //! The file goes once sqlparser parses the right side of `IS [NOT] DISTINCT FROM` by its precedence.
 
@@ -19,6 +20,8 @@ use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
+
+use super::lambdas;
 
 /// The generic dialect, mended.
 #[derive(Debug)]
@@ -114,7 +117,11 @@ impl Dialect for SessionDialect {
     }
 
     fn get_next_precedence(&self, parser: &Parser) -> Option<Result<u8, ParserError>> {
-        is_power(parser).then(|| Ok(self.of_powers()))
+        match parser.peek_token_ref().token {
+            // As other operators of PostgreSQL's: above comparisons, below sums.
+            Token::Arrow | Token::LongArrow => Some(Ok(self.prec_value(Precedence::Caret))),
+            _ => is_power(parser).then(|| Ok(self.of_powers())),
+        }
     }
 
     fn supports_order_by_all(&self) -> bool {
@@ -125,6 +132,9 @@ impl Dialect for SessionDialect {
     fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
         if parser.parse_keywords(&[Keyword::GROUPING, Keyword::SETS]) {
             return Some(grouping_sets(parser));
+        }
+        if let Some(lambda) = lambdas::behind_word(parser) {
+            return Some(lambda);
         }
         if is_set_operation(parser) {
             return Some(parser.parse_query().map(Expr::Subquery));

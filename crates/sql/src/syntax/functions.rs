@@ -1,9 +1,10 @@
 //! Functions by the names under which users of DuckDB and PostgreSQL know them.
 //!
 //! A call of a function that the session lacks is read by [`RENAMED`], names beside the session's own, and then by
-//! [`REWRITTEN`], calls beside the expressions that they stand for. Both sides are texts of SQL, in which `$1` and the
-//! others stand for arguments; a constant in a call is the argument that it holds for. FILTER, OVER, DISTINCT and the
-//! other clauses of a call go to the function that it becomes.
+//! [`REWRITTEN`], calls beside the expressions that they stand for; a form that the session's function lacks is read by
+//! [`REWRITTEN`], too. Both sides are texts of SQL, in which `$1` and the others stand for arguments; a constant in a
+//! call is the argument that it holds for. FILTER, OVER, DISTINCT and the other clauses of a call go to the function
+//! that it becomes.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -19,59 +20,92 @@ use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 
 use super::dialect::SessionDialect;
 use super::items::folded;
+use super::lambdas;
 use super::rows::check_copied;
 use super::visits;
 use crate::error::{Result, SqlError};
 
 /// Names of functions and the names that sessions have for them.
-pub(crate) const RENAMED: [(&str, &str); 33] = [
+pub(crate) const RENAMED: [(&str, &str); 52] = [
+    ("apply", "array_transform"),
     ("approx_count_distinct", "approx_distinct"),
+    ("arbitrary", "first_value"),
     ("argmax", "arg_max"),
     ("argmin", "arg_min"),
+    ("array_apply", "array_transform"),
+    ("array_value", "make_array"),
+    ("base64", "to_base64"),
     ("ceiling", "ceil"),
     ("countif", "count_if"),
     ("datediff", "date_diff"),
+    ("datesub", "date_sub"),
+    ("editdist3", "levenshtein"),
     ("every", "bool_and"),
+    ("favg", "avg"),
     ("first", "first_value"),
+    ("from_binary", "unbin"),
+    ("from_hex", "unhex"),
     ("gen_random_uuid", "uuid"),
+    ("get_current_time", "current_time"),
+    ("get_current_timestamp", "now"),
+    ("greatest_common_divisor", "gcd"),
     ("iif", "if"),
     ("last", "last_value"),
     ("lcase", "lower"),
+    ("least_common_multiple", "lcm"),
     ("len", "length"),
     ("list", "array_agg"),
+    ("list_apply", "array_transform"),
+    ("list_pack", "make_array"),
     ("list_value", "make_array"),
     ("max_by", "arg_max"),
     ("min_by", "arg_min"),
+    ("mismatches", "hamming"),
     ("ord", "ascii"),
-    ("pg_typeof", "arrow_typeof"),
+    ("pg_typeof", "typeof"),
     ("prefix", "starts_with"),
     ("regexp_matches", "regexp_like"),
+    ("regexp_split_to_array", "string_split_regex"),
     ("sign", "signum"),
     ("split", "string_split"),
     ("statement_timestamp", "now"),
     ("str_split", "string_split"),
+    ("str_split_regex", "string_split_regex"),
     ("strlen", "octet_length"),
     ("struct_extract", "get_field"),
     ("suffix", "ends_with"),
+    ("to_binary", "bin"),
     ("transaction_timestamp", "now"),
-    ("typeof", "arrow_typeof"),
     ("ucase", "upper"),
     ("unicode", "ascii"),
     ("variance", "var_samp"),
 ];
 
-/// Calls and the expressions that they are read as.
-pub(crate) const REWRITTEN: [(&str, &str); 46] = [
+/// Calls and the expressions that they are read as; one with a constant before one that takes any argument there.
+pub(crate) const REWRITTEN: [(&str, &str); 72] = [
+    ("add($1, $2)", "$1 + $2"),
+    ("age($1)", "age(CAST(current_date AS TIMESTAMP), $1)"),
+    ("ago($1)", "now() - $1"),
     ("arg_max($1, $2)", "first_value($1 ORDER BY $2 DESC NULLS LAST) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)"),
     ("arg_min($1, $2)", "first_value($1 ORDER BY $2 ASC NULLS LAST) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)"),
     ("count_if($1)", "count(*) FILTER (WHERE $1)"),
+    ("count_star()", "count(*)"),
     ("date_add($1, $2)", "$1 + $2"),
+    ("date_diff('century', $1, $2)", "century($2) - century($1)"),
     ("date_diff('day', $1, $2)", "CAST($2 AS DATE) - CAST($1 AS DATE)"),
+    ("date_diff('decade', $1, $2)", "decade($2) - decade($1)"),
     (
         "date_diff('hour', $1, $2)",
         "CAST((date_part('epoch', date_trunc('hour', $2)) - date_part('epoch', date_trunc('hour', $1))) / \
          3600 AS BIGINT)",
     ),
+    (
+        "date_diff('isoyear', $1, $2)",
+        "CAST(date_part('isoyear', $2) AS BIGINT) - CAST(date_part('isoyear', $1) AS BIGINT)",
+    ),
+    ("date_diff('microsecond', $1, $2)", "epoch_us($2) - epoch_us($1)"),
+    ("date_diff('millennium', $1, $2)", "millennium($2) - millennium($1)"),
+    ("date_diff('millisecond', $1, $2)", "epoch_ms($2) - epoch_ms($1)"),
     (
         "date_diff('minute', $1, $2)",
         "CAST((date_part('epoch', date_trunc('minute', $2)) - date_part('epoch', date_trunc('minute', \
@@ -94,12 +128,21 @@ pub(crate) const REWRITTEN: [(&str, &str); 46] = [
     ),
     ("date_diff('week', $1, $2)", "(CAST($2 AS DATE) - CAST($1 AS DATE)) / 7"),
     ("date_diff('year', $1, $2)", "CAST(date_part('year', $2) AS BIGINT) - CAST(date_part('year', $1) AS BIGINT)"),
+    ("date_part($1, NULL)", "CAST(NULL AS INT)"),
     ("day($1)", "CAST(date_part('day', $1) AS BIGINT)"),
     ("dayname($1)", "to_char($1, '%A')"),
     ("dayofmonth($1)", "CAST(date_part('day', $1) AS BIGINT)"),
     ("dayofweek($1)", "CAST(date_part('dow', $1) AS BIGINT)"),
     ("dayofyear($1)", "CAST(date_part('doy', $1) AS BIGINT)"),
+    (
+        "days_in_month($1)",
+        "CAST(date_part('day', CAST(make_date(date_part('year', $1) + date_part('month', $1) / 12, \
+         date_part('month', $1) % 12 + 1, 1) - 1 AS DATE)) AS BIGINT)",
+    ),
+    ("divide($1, $2)", "$1 / $2"),
     ("epoch($1)", "CAST(date_part('epoch', $1) AS DOUBLE)"),
+    ("fdiv($1, $2)", "floor(CAST($1 AS DOUBLE) / $2)"),
+    ("fsum($1)", "sum(CAST($1 AS DOUBLE))"),
     ("group_concat($1)", "string_agg($1, ',')"),
     ("group_concat($1, $2)", "string_agg($1, $2)"),
     ("hour($1)", "CAST(date_part('hour', $1) AS BIGINT)"),
@@ -107,19 +150,27 @@ pub(crate) const REWRITTEN: [(&str, &str); 46] = [
     ("if($1, $2, $3)", "CASE WHEN $1 THEN $2 ELSE $3 END"),
     ("isodow($1)", "CAST(date_part('isodow', $1) AS BIGINT)"),
     ("isoyear($1)", "CAST(date_part('isoyear', $1) AS BIGINT)"),
+    ("kahan_sum($1)", "sum(CAST($1 AS DOUBLE))"),
     (
         "last_day($1)",
         "CAST(make_date(date_part('year', $1) + date_part('month', $1) / 12, date_part('month', $1) % 12 + 1, 1) \
          - 1 AS DATE)",
     ),
+    ("list_aggregate($1, 'avg')", "list_avg($1)"),
+    ("list_aggregate($1, 'max')", "array_max($1)"),
+    ("list_aggregate($1, 'min')", "array_min($1)"),
+    ("list_aggregate($1, 'sum')", "list_sum($1)"),
+    ("list_reverse_sort($1)", "array_sort($1, 'DESC', 'NULLS LAST')"),
     ("listagg($1)", "string_agg($1, ',')"),
     ("listagg($1, $2)", "string_agg($1, $2)"),
+    ("make_timestamp_ms($1)", "epoch_ms($1)"),
     ("microsecond($1)", "CAST(date_part('microsecond', $1) AS BIGINT)"),
     ("millisecond($1)", "CAST(date_part('millisecond', $1) AS BIGINT)"),
     ("minute($1)", "CAST(date_part('minute', $1) AS BIGINT)"),
     ("mod($1, $2)", "$1 % $2"),
     ("month($1)", "CAST(date_part('month', $1) AS BIGINT)"),
     ("monthname($1)", "to_char($1, '%B')"),
+    ("multiply($1, $2)", "$1 * $2"),
     ("quarter($1)", "CAST(date_part('quarter', $1) AS BIGINT)"),
     (
         "regexp_extract($1, $2)",
@@ -138,11 +189,14 @@ pub(crate) const REWRITTEN: [(&str, &str); 46] = [
     ("regexp_full_match($1, $2)", "regexp_like($1, '^(?:' || $2 || ')$')"),
     ("second($1)", "CAST(floor(date_part('second', $1)) AS BIGINT)"),
     ("strftime($1, $2)", "to_char($1, replace(replace($2, '%f', '%6f'), '%g', '%3f'))"),
+    ("string_agg($1)", "string_agg($1, ',')"),
     (
         "string_split($1, $2)",
         "CASE WHEN $1 = '' THEN make_array('') WHEN $1 IS NOT NULL AND $2 IS NULL THEN make_array($1) \
          ELSE string_to_array($1, nullif($2, '')) END",
     ),
+    ("subtract($1, $2)", "$1 - $2"),
+    ("sumkahan($1)", "sum(CAST($1 AS DOUBLE))"),
     ("week($1)", "CAST(date_part('week', $1) AS BIGINT)"),
     ("weekday($1)", "CAST(date_part('dow', $1) AS BIGINT)"),
     ("weekofyear($1)", "CAST(date_part('week', $1) AS BIGINT)"),
@@ -337,7 +391,14 @@ impl VisitorMut for Calls<'_> {
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
         let Expr::Function(function) = expr else { return ControlFlow::Continue(()) };
         match read(self.state, function) {
-            Ok(None) => {}
+            Ok(None) => {
+                if let [part] = function.name.0.as_slice()
+                    && let Some(name) = part.as_ident().map(folded)
+                    && self.state.higher_order_functions().contains_key(&name)
+                {
+                    lambdas::of_arguments(function);
+                }
+            }
             Ok(Some(read)) => *expr = read,
             Err(error) => return ControlFlow::Break(error),
         }
@@ -357,10 +418,8 @@ fn has(state: &SessionState, name: &str) -> bool {
 fn read(state: &SessionState, function: &mut Function) -> Result<Option<Expr>> {
     let [part] = function.name.0.as_slice() else { return Ok(None) };
     let Some(mut name) = part.as_ident().map(folded) else { return Ok(None) };
-    if has(state, &name) {
-        return Ok(None);
-    }
-    if let Some((_, own)) = RENAMED.iter().find(|(other, _)| *other == name) {
+    let is_own = has(state, &name);
+    if let Some((_, own)) = RENAMED.iter().find(|(other, _)| *other == name && !is_own) {
         name = (*own).to_string();
         function.name = ObjectName::from(vec![Ident::new(*own)]);
     }
@@ -368,6 +427,7 @@ fn read(state: &SessionState, function: &mut Function) -> Result<Option<Expr>> {
     let arguments = arguments(function).unwrap_or_default();
     match rewritings.iter().find(|rewriting| rewriting.is_of(&arguments)) {
         Some(rewriting) => Ok(Some(rewriting.applied(&name, function, &arguments)?)),
+        None if is_own => Ok(None),
         None => {
             let calls: Vec<&str> = rewritings.iter().map(|rewriting| rewriting.call).collect();
             Err(SqlError::Unsupported(format!("{function}; there is {}", calls.join(", "))))
@@ -386,16 +446,24 @@ mod tests {
 
     #[test]
     fn each_line_is_read_and_needed() {
-        let state = SessionContext::new().state();
+        let context = SessionContext::new();
+        let alone = context.state();
+        crate::functions::functions().for_each(|udf| context.register_udf(udf));
+        let state = context.state();
         assert_eq!(REWRITINGS.values().map(Vec::len).sum::<usize>(), REWRITTEN.len());
         for name in REWRITINGS.keys() {
-            assert!(!has(&state, name), "DataFusion has {name} itself");
+            // A function that the session has is read otherwise in a form that it lacks.
+            let is_form = ["date_part", "string_agg"].contains(&name.as_str());
+            assert_eq!(has(&alone, name), is_form, "{name}");
             assert!(PAGE.contains(&format!("`{name}`")), "docs/sql.md lacks {name}");
         }
         for (name, own) in RENAMED {
-            assert!(!has(&state, name), "DataFusion has {name} itself");
+            assert!(!has(&state, name), "the session has {name} itself");
             assert!(has(&state, own) || REWRITINGS.contains_key(own), "nothing has {own}");
             assert!(PAGE.contains(&format!("`{name}`")), "docs/sql.md lacks {name}");
+        }
+        for udf in crate::functions::functions() {
+            assert!(PAGE.contains(&format!("`{}`", udf.name())), "docs/sql.md lacks {}", udf.name());
         }
     }
 }

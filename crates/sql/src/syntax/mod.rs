@@ -8,6 +8,7 @@
 //! read ([`unread`]) are refused.
 
 mod beside;
+mod casts;
 mod changes;
 mod copies;
 mod declared;
@@ -16,6 +17,7 @@ mod escapes;
 mod functions;
 mod grouping;
 mod items;
+mod lambdas;
 mod lengths;
 mod merged;
 mod names;
@@ -315,8 +317,17 @@ impl VisitorMut for Mends {
         quantifiers::as_list(expr);
         let done = escapes::with_backslashes(expr)
             .and_then(|()| similar::as_match(expr))
-            .and_then(|()| rows::by_component(expr));
+            .and_then(|()| rows::by_component(expr))
+            .and_then(|()| casts::as_functions(expr));
         self.go_on(done)?;
+        if let Expr::BinaryOp { left, op: op @ (BinaryOperator::Arrow | BinaryOperator::LongArrow), right } = expr {
+            let name = if *op == BinaryOperator::Arrow { "json_extract" } else { "json_extract_string" };
+            let arguments = [left, right].map(|argument| {
+                let argument = std::mem::replace(argument.as_mut(), Expr::value(Value::Null));
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))
+            });
+            *expr = call(name, arguments.into());
+        }
         times::with_all_digits(expr);
         lengths::cut(expr);
         // Quotients of integers are integers anyway.

@@ -5,7 +5,7 @@
 use arrow::datatypes::DataType;
 
 /// Types without parameters.
-const PLAIN: [(&str, &str); 18] = [
+const PLAIN: [(&str, &str); 19] = [
     ("Boolean", "BOOLEAN"),
     ("Int8", "TINYINT"),
     ("Int16", "SMALLINT"),
@@ -22,6 +22,7 @@ const PLAIN: [(&str, &str); 18] = [
     ("LargeUtf8", "VARCHAR"),
     ("Date32", "DATE"),
     ("Date64", "DATE"),
+    ("Binary", "BYTEA"),
     ("BinaryView", "BYTEA"),
     ("LargeBinary", "BYTEA"),
 ];

@@ -1,0 +1,204 @@
+//! JSON in texts: what a path finds, and what a text has.
+//!
+//! A path is `$.name.other[0]`, with `"…"` around names of other characters and `#-1` for the last element; or a pointer
+//! `/name/0`; any other text is the name of a member, a number an element, those below 0 from the end. Numbers are read
+//! as 64 bits or doubles.
+
+use arrow::array::{Array, ArrayRef};
+use arrow::datatypes::DataType;
+use datafusion::error::Result;
+use serde_json::Value;
+
+use super::{Arguments, Boolean, Long, Own, Text, Texts, raised};
+
+/// The functions.
+pub(super) const ALL: &[Own] = &[
+    Own::new("as_json", &[Text], Text, |args| {
+        args.texts(|row| {
+            let text = args.text(0).value(row);
+            parsed(text).map(|_| Some(text.to_string()))
+        })
+    }),
+    Own::new("json", &[Text], Text, |args| args.texts(|row| Ok(Some(parsed(args.text(0).value(row))?.to_string())))),
+    Own::new("json_array_length", &[Text], Long, length),
+    Own::new("json_array_length", &[Text, Text], Long, length),
+    Own::new("json_contains", &[Text, Text], Boolean, |args| {
+        args.booleans(|row| {
+            let [whole, part] = [0, 1].map(|place| parsed(args.text(place).value(row)));
+            Ok(Some(contains(&whole?, &part?)))
+        })
+    }),
+    Own::new("json_exists", &[Text, Text], Boolean, |args| args.booleans(|row| Ok(Some(found(args, row)?.is_some())))),
+    Own::new("json_extract", &[Text, Text], Text, extract),
+    Own::new("json_extract", &[Text, Long], Text, extract),
+    Own::new("json_extract_string", &[Text, Text], Text, extract_string),
+    Own::new("json_extract_string", &[Text, Long], Text, extract_string),
+    Own::new("json_keys", &[Text], Texts, keys),
+    Own::new("json_keys", &[Text, Text], Texts, keys),
+    Own::new("json_pretty", &[Text], Text, |args| {
+        args.texts(|row| {
+            let value = parsed(args.text(0).value(row))?;
+            serde_json::to_string_pretty(&value).map(Some).map_err(|error| raised(error.to_string()))
+        })
+    }),
+    Own::new("json_type", &[Text], Text, |args| {
+        args.texts(|row| Ok(found(args, row)?.map(|value| duckdb_type(&value))))
+    }),
+    Own::new("json_type", &[Text, Text], Text, |args| {
+        args.texts(|row| Ok(found(args, row)?.map(|value| duckdb_type(&value))))
+    }),
+    Own::new("json_typeof", &[Text], Text, |args| {
+        args.texts(|row| Ok(found(args, row)?.map(|value| postgres_type(&value))))
+    }),
+    Own::new("json_valid", &[Text], Boolean, |args| {
+        args.booleans(|row| Ok(Some(serde_json::from_str::<Value>(args.text(0).value(row)).is_ok())))
+    }),
+    Own::new("json_value", &[Text, Text], Text, |args| {
+        args.texts(|row| Ok(found(args, row)?.filter(|value| !value.is_object() && !value.is_array()).and_then(shown)))
+    }),
+];
+
+fn parsed(text: &str) -> Result<Value> {
+    serde_json::from_str(text).map_err(|error| raised(format!("'{text}' is not JSON: {error}")))
+}
+
+/// What the path of a row finds; all of the text where the function has none.
+fn found(args: &Arguments, row: usize) -> Result<Option<Value>> {
+    let value = parsed(args.text(0).value(row))?;
+    match args.columns.get(1).map(|column| column.data_type()) {
+        None => Ok(Some(value)),
+        Some(DataType::Int64) => Ok(element(value, args.longs(1).value(row))),
+        Some(_) => Ok(at_path(value, steps(args.text(1).value(row))?)),
+    }
+}
+
+fn extract(args: &Arguments) -> Result<ArrayRef> {
+    args.texts(|row| Ok(found(args, row)?.map(|value| value.to_string())))
+}
+
+fn extract_string(args: &Arguments) -> Result<ArrayRef> {
+    args.texts(|row| Ok(found(args, row)?.and_then(shown)))
+}
+
+/// A value as SQL has it: a text without quotes, NULL of null.
+fn shown(value: Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::String(text) => Some(text),
+        other => Some(other.to_string()),
+    }
+}
+
+fn length(args: &Arguments) -> Result<ArrayRef> {
+    args.integers(|row| match found(args, row)? {
+        None => Ok(None),
+        Some(Value::Array(elements)) => Ok(Some(elements.len() as i64)),
+        Some(other) => Err(raised(format!("json_array_length of {other}, which is no array"))),
+    })
+}
+
+fn keys(args: &Arguments) -> Result<ArrayRef> {
+    args.lists(|row| {
+        Ok(found(args, row)?.map(|value| match value {
+            Value::Object(members) => members.keys().cloned().collect(),
+            _ => Vec::new(),
+        }))
+    })
+}
+
+/// A step of a path.
+enum Step {
+    Member(String),
+    Element(i64),
+}
+
+/// The steps of a path.
+///
+/// # Errors
+/// A path that begins with `$` and goes on otherwise than paths do.
+fn steps(path: &str) -> Result<Vec<Step>> {
+    if let Some(pointer) = path.strip_prefix('/') {
+        let step = |name: &str| match name.parse() {
+            Ok(element) => Step::Element(element),
+            Err(_) => Step::Member(name.replace("~1", "/").replace("~0", "~")),
+        };
+        return Ok(pointer.split('/').map(step).collect());
+    }
+    let Some(mut rest) = path.strip_prefix('$') else { return Ok(vec![Step::Member(path.to_string())]) };
+    let refused = || raised(format!("'{path}' is no path of JSON; there are '$.name', '$[0]', '/name/0'"));
+    let mut steps = Vec::new();
+    while !rest.is_empty() {
+        let (step, after) = if let Some(quoted) = rest.strip_prefix(".\"") {
+            let (name, after) = quoted.split_once('"').ok_or_else(refused)?;
+            (Step::Member(name.to_string()), after)
+        } else if let Some(after) = rest.strip_prefix('.') {
+            let (name, after) = after.split_at(after.find(['.', '[']).unwrap_or(after.len()));
+            (Step::Member(Some(name).filter(|name| !name.is_empty()).ok_or_else(refused)?.to_string()), after)
+        } else {
+            let (index, after) = rest.strip_prefix('[').and_then(|rest| rest.split_once(']')).ok_or_else(refused)?;
+            let index = index.strip_prefix('#').unwrap_or(index);
+            (Step::Element(index.parse().map_err(|_| refused())?), after)
+        };
+        steps.push(step);
+        rest = after;
+    }
+    Ok(steps)
+}
+
+fn at_path(value: Value, steps: Vec<Step>) -> Option<Value> {
+    steps.into_iter().try_fold(value, |value, step| match (step, value) {
+        (Step::Member(name), Value::Object(mut members)) => members.remove(&name),
+        (Step::Element(place), value @ Value::Array(_)) => element(value, place),
+        // A pointer may have a number as the name of a member.
+        (Step::Element(place), Value::Object(mut members)) => members.remove(&place.to_string()),
+        _ => None,
+    })
+}
+
+/// An element of an array, from the end below 0.
+fn element(value: Value, place: i64) -> Option<Value> {
+    let Value::Array(mut elements) = value else { return None };
+    let place = if place < 0 { place + elements.len() as i64 } else { place };
+    let place = usize::try_from(place).ok().filter(|place| *place < elements.len())?;
+    Some(elements.swap_remove(place))
+}
+
+/// Whether a value has another: all its members, each of its elements, or that value.
+fn contains(whole: &Value, part: &Value) -> bool {
+    match (whole, part) {
+        (Value::Object(whole), Value::Object(part)) => {
+            part.iter().all(|(name, part)| whole.get(name).is_some_and(|whole| contains(whole, part)))
+        }
+        (Value::Array(whole), Value::Array(part)) => {
+            part.iter().all(|part| whole.iter().any(|whole| contains(whole, part)))
+        }
+        (Value::Array(whole), part) => whole.iter().any(|whole| contains(whole, part)),
+        (whole, part) => whole == part,
+    }
+}
+
+fn duckdb_type(value: &Value) -> String {
+    let name = match value {
+        Value::Null => "NULL",
+        Value::Bool(_) => "BOOLEAN",
+        Value::Number(number) if number.is_u64() => "UBIGINT",
+        Value::Number(number) if number.is_i64() => "BIGINT",
+        Value::Number(_) => "DOUBLE",
+        Value::String(_) => "VARCHAR",
+        Value::Array(_) => "ARRAY",
+        Value::Object(_) => "OBJECT",
+    };
+    name.to_string()
+}
+
+fn postgres_type(value: &Value) -> String {
+    let name = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    name.to_string()
+}

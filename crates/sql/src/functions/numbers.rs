@@ -1,0 +1,81 @@
+//! Numbers: bits, neighbours, and functions of floats.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, UInt64Array};
+use datafusion::common::hash_utils::{RandomState, create_hashes};
+use datafusion::error::Result;
+
+use super::{Any, Arguments, Boolean, Double, Long, Own, Text, Unsigned, raised};
+
+/// The functions.
+pub(super) const ALL: &[Own] = &[
+    Own::new("bit_count", &[Long], Long, |args| {
+        args.integers(|row| Ok(Some(i64::from(args.longs(0).value(row).count_ones()))))
+    }),
+    Own::new("even", &[Double], Double, |args| args.floats(|row| Ok(Some(even(args.doubles(0).value(row)))))),
+    Own::new("fmod", &[Double, Double], Double, |args| {
+        args.floats(|row| {
+            let (value, divisor) = (args.doubles(0).value(row), args.doubles(1).value(row));
+            Ok(Some(value - divisor * (value / divisor).floor()))
+        })
+    }),
+    Own::new("gamma", &[Double], Double, |args| args.floats(|row| Ok(Some(libm::tgamma(args.doubles(0).value(row)))))),
+    Own::new("hash", &[Any, Any], Unsigned, hash).repeating_last(),
+    Own::new("isfinite", &[Double], Boolean, |args| {
+        args.booleans(|row| Ok(Some(args.doubles(0).value(row).is_finite())))
+    }),
+    Own::new("isinf", &[Double], Boolean, |args| {
+        args.booleans(|row| Ok(Some(args.doubles(0).value(row).is_infinite())))
+    }),
+    Own::new("lgamma", &[Double], Double, |args| args.floats(|row| Ok(Some(libm::lgamma(args.doubles(0).value(row)))))),
+    Own::new("nextafter", &[Double, Double], Double, |args| {
+        args.floats(|row| Ok(Some(libm::nextafter(args.doubles(0).value(row), args.doubles(1).value(row)))))
+    }),
+    Own::new("signbit", &[Double], Boolean, |args| {
+        args.booleans(|row| Ok(Some(args.doubles(0).value(row).is_sign_negative())))
+    }),
+    Own::new("to_base", &[Long, Long], Text, |args| {
+        args.texts(|row| in_base(args.longs(0).value(row), args.longs(1).value(row), 0).map(Some))
+    }),
+    Own::new("to_base", &[Long, Long, Long], Text, |args| {
+        args.texts(|row| {
+            in_base(args.longs(0).value(row), args.longs(1).value(row), args.longs(2).value(row)).map(Some)
+        })
+    }),
+    Own::new("xor", &[Long, Long], Long, |args| {
+        args.integers(|row| Ok(Some(args.longs(0).value(row) ^ args.longs(1).value(row))))
+    }),
+];
+
+/// The next even number away from zero.
+fn even(value: f64) -> f64 {
+    let whole = if value < 0.0 { value.floor() } else { value.ceil() };
+    match whole % 2.0 == 0.0 {
+        true => whole,
+        false => whole + 1.0_f64.copysign(whole),
+    }
+}
+
+/// A number that equal rows share; NULL has one, too.
+fn hash(args: &Arguments) -> Result<ArrayRef> {
+    let mut hashes = vec![0; args.rows];
+    create_hashes(&args.columns, &RandomState::default(), &mut hashes)?;
+    Ok(Arc::new(UInt64Array::from(hashes)))
+}
+
+/// The digits of a number in a base, with zeros in front up to a length.
+fn in_base(number: i64, base: i64, length: i64) -> Result<String> {
+    let radix = u32::try_from(base).ok().filter(|base| (2..=36).contains(base));
+    let (Some(radix), Ok(mut rest)) = (radix, u64::try_from(number)) else {
+        return Err(raised(format!("to_base({number}, {base}); numbers are not negative, bases from 2 to 36")));
+    };
+    let length = usize::try_from(length).ok().filter(|length| *length <= 64);
+    let length = length.ok_or_else(|| raised("to_base with more than 64 digits".into()))?;
+    let mut digits = Vec::new();
+    while rest > 0 || digits.len() < length.max(1) {
+        digits.extend(char::from_digit((rest % u64::from(radix)) as u32, radix));
+        rest /= u64::from(radix);
+    }
+    Ok(digits.into_iter().rev().collect::<String>().to_uppercase())
+}

@@ -1,0 +1,76 @@
+//! Names of types that DataFusion 55.2 does not read: those of DuckDB and PostgreSQL beside its own, in casts, tables
+//! and parameters.
+//!
+//! `HUGEINT` is a decimal of 38 digits, which holds as many of its values as Arrow has. Texts that are cast to bytes
+//! keep their bytes ([`crate::syntax`] reads escapes of constants).
+//!
+//! The file goes once DataFusion reads these names.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
+use datafusion::error::Result;
+use datafusion::logical_expr::planner::TypePlanner;
+use datafusion::sql::sqlparser::ast::DataType as SqlType;
+
+/// The names of a session.
+#[derive(Debug)]
+pub(crate) struct TypeNames;
+
+impl TypePlanner for TypeNames {
+    fn plan_type_field(&self, sql_type: &SqlType) -> Result<Option<FieldRef>> {
+        Ok(of_name(sql_type).map(|data_type| Arc::new(Field::new("", data_type, true))))
+    }
+}
+
+/// Names without parameters that sqlparser has no type for.
+static NAMES: [(&str, DataType); 23] = [
+    ("BINARY", DataType::Binary),
+    ("BPCHAR", DataType::Utf8),
+    ("BYTEA", DataType::Binary),
+    ("HUGEINT", DataType::Decimal128(38, 0)),
+    ("INT1", DataType::Int8),
+    ("INT128", DataType::Decimal128(38, 0)),
+    ("INT16", DataType::Int16),
+    ("INT32", DataType::Int32),
+    ("INT64", DataType::Int64),
+    ("LOGICAL", DataType::Boolean),
+    ("LONG", DataType::Int64),
+    ("NAME", DataType::Utf8),
+    ("SHORT", DataType::Int16),
+    ("SIGNED", DataType::Int32),
+    ("TIMESTAMP_MS", DataType::Timestamp(TimeUnit::Millisecond, None)),
+    ("TIMESTAMP_NS", DataType::Timestamp(TimeUnit::Nanosecond, None)),
+    ("TIMESTAMP_S", DataType::Timestamp(TimeUnit::Second, None)),
+    ("TIMESTAMP_US", DataType::Timestamp(TimeUnit::Microsecond, None)),
+    ("UBIGINT", DataType::UInt64),
+    ("UHUGEINT", DataType::Decimal128(38, 0)),
+    ("UINTEGER", DataType::UInt32),
+    ("USMALLINT", DataType::UInt16),
+    ("UTINYINT", DataType::UInt8),
+];
+
+/// The type of a name; none of one that DataFusion reads, or that nothing does.
+fn of_name(sql_type: &SqlType) -> Option<DataType> {
+    match sql_type {
+        SqlType::Blob(None) | SqlType::Bytes(None) | SqlType::Binary(None) | SqlType::Varbinary(None) => {
+            Some(DataType::Binary)
+        }
+        SqlType::Nvarchar(None) | SqlType::Clob(None) => Some(DataType::Utf8),
+        SqlType::Datetime(None) => Some(DataType::Timestamp(TimeUnit::Nanosecond, None)),
+        SqlType::Int16 => Some(DataType::Int16),
+        SqlType::Int32 => Some(DataType::Int32),
+        SqlType::Int64 => Some(DataType::Int64),
+        SqlType::Float32 => Some(DataType::Float32),
+        SqlType::Float64 => Some(DataType::Float64),
+        SqlType::HugeInt | SqlType::UHugeInt => Some(DataType::Decimal128(38, 0)),
+        SqlType::UBigInt => Some(DataType::UInt64),
+        SqlType::USmallInt => Some(DataType::UInt16),
+        SqlType::UTinyInt => Some(DataType::UInt8),
+        SqlType::Custom(name, parameters) if parameters.is_empty() => {
+            let name = name.to_string().to_uppercase();
+            NAMES.iter().find(|(known, _)| *known == name).map(|(_, data_type)| data_type.clone())
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,95 @@
+//! Casts that are functions, and constants of bytes.
+//!
+//! A UUID is a text in its usual spelling, JSON a text that has been read: `x::uuid` and `x::json` are functions that
+//! refuse other texts. A constant text that is cast to bytes has its escapes: `BLOB '\xAA'` is one byte, as in DuckDB,
+//! and `BYTEA '\xAABB'` two, as in PostgreSQL.
+
+use datafusion::sql::sqlparser::ast::{
+    CastKind, DataType, Expr, FunctionArg, FunctionArgExpr, TypedString, Value, ValueWithSpan,
+};
+
+use super::call;
+use crate::error::{Result, SqlError};
+
+/// Reads casts to these types.
+///
+/// # Errors
+/// [`SqlError::Execution`] for a constant with an escape that is none.
+pub(super) fn as_functions(expr: &mut Expr) -> Result<()> {
+    let (data_type, value) = match expr {
+        Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, data_type, expr, array: false, format: None } => {
+            (data_type.clone(), expr.as_mut())
+        }
+        Expr::TypedString(TypedString { data_type, value, .. }) => {
+            let ValueWithSpan { value, span } = value.clone();
+            let data_type = data_type.clone();
+            return match name(&data_type) {
+                Some(name) => {
+                    *expr = of_text(name, Expr::Value(value.with_span(span)));
+                    Ok(())
+                }
+                None => match bytes(&data_type, &value)? {
+                    Some(bytes) => {
+                        *expr = Expr::value(bytes);
+                        Ok(())
+                    }
+                    None => Ok(()),
+                },
+            };
+        }
+        _ => return Ok(()),
+    };
+    if let Some(name) = name(&data_type) {
+        let value = std::mem::replace(value, Expr::value(Value::Null));
+        *expr = of_text(name, value);
+        return Ok(());
+    }
+    if let Expr::Value(constant) = value
+        && let Some(bytes) = bytes(&data_type, &constant.value)?
+    {
+        *expr = Expr::value(bytes);
+    }
+    Ok(())
+}
+
+/// The function that a cast to a type is.
+fn name(data_type: &DataType) -> Option<&'static str> {
+    match data_type {
+        DataType::JSON => Some("as_json"),
+        DataType::JSONB => Some("json"),
+        DataType::Uuid => Some("as_uuid"),
+        _ => None,
+    }
+}
+
+fn of_text(name: &str, value: Expr) -> Expr {
+    call(name, vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(value))])
+}
+
+/// The bytes of a constant with escapes.
+fn bytes(data_type: &DataType, value: &Value) -> Result<Option<Value>> {
+    let Value::SingleQuotedString(text) = value else { return Ok(None) };
+    let refused = || SqlError::Execution(format!("'{text}' has an escape that is none; a byte is \\x and two digits"));
+    let is_hexadecimal = |digits: &str| digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let digits = match data_type {
+        DataType::Bytea if text.starts_with("\\x") => Some(&text[2..])
+            .filter(|digits| digits.len().is_multiple_of(2) && is_hexadecimal(digits))
+            .ok_or_else(refused)?
+            .to_string(),
+        DataType::Blob(None) if text.contains("\\x") => {
+            let (mut digits, mut rest) = (String::new(), text.as_str());
+            while let Some(first) = rest.chars().next() {
+                if let Some(escape) = rest.strip_prefix("\\x") {
+                    digits.push_str(escape.get(..2).filter(|byte| is_hexadecimal(byte)).ok_or_else(refused)?);
+                    rest = &escape[2..];
+                } else {
+                    digits.extend(first.encode_utf8(&mut [0; 4]).bytes().map(|byte| format!("{byte:02x}")));
+                    rest = &rest[first.len_utf8()..];
+                }
+            }
+            digits
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some(Value::HexStringLiteral(digits)))
+}

@@ -1,0 +1,75 @@
+//! Lambdas: `list_transform(l, x -> x + 1)` and `list_transform(l, lambda x: x + 1)`.
+//!
+//! An arrow is JSON's operator, too, and binds as closely as others of PostgreSQL's do. In an argument of a function
+//! that takes lambdas, the first name of an expression with an arrow behind it is a parameter, and the rest the body.
+
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, LambdaFunction,
+    LambdaFunctionParameter, LambdaSyntax, OneOrManyWithParens, Value,
+};
+use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::tokenizer::Token;
+
+/// Makes lambdas of the arguments behind the first one.
+pub(super) fn of_arguments(function: &mut Function) {
+    let FunctionArguments::List(list) = &mut function.args else { return };
+    for argument in list.args.iter_mut().skip(1) {
+        if let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = argument
+            && let Some(parameters) = take_parameters(expr)
+        {
+            let body = std::mem::replace(expr, Expr::value(Value::Null));
+            *expr = lambda(parameters, body, LambdaSyntax::Arrow);
+        }
+    }
+}
+
+fn lambda(parameters: Vec<Ident>, body: Expr, syntax: LambdaSyntax) -> Expr {
+    let parameters = parameters.into_iter().map(|name| LambdaFunctionParameter { name, data_type: None }).collect();
+    Expr::Lambda(LambdaFunction { params: OneOrManyWithParens::Many(parameters), body: Box::new(body), syntax })
+}
+
+/// Takes the parameters in front of an expression, which becomes the body.
+fn take_parameters(expr: &mut Expr) -> Option<Vec<Ident>> {
+    match expr {
+        Expr::BinaryOp { left, op, right } => {
+            let Some(parameters) = names(left).filter(|_| *op == BinaryOperator::Arrow) else {
+                return take_parameters(left);
+            };
+            *expr = std::mem::replace(right.as_mut(), Expr::value(Value::Null));
+            Some(parameters)
+        }
+        Expr::IsNull(first)
+        | Expr::IsNotNull(first)
+        | Expr::Between { expr: first, .. }
+        | Expr::InList { expr: first, .. }
+        | Expr::Like { expr: first, .. }
+        | Expr::ILike { expr: first, .. }
+        | Expr::Cast { expr: first, .. } => take_parameters(first),
+        _ => None,
+    }
+}
+
+fn names(expr: &Expr) -> Option<Vec<Ident>> {
+    match expr {
+        Expr::Identifier(name) => Some(vec![name.clone()]),
+        Expr::Nested(expr) => names(expr),
+        Expr::Tuple(exprs) => exprs.iter().map(|expr| names(expr)?.pop()).collect(),
+        _ => None,
+    }
+}
+
+/// Parses a lambda behind its word; none if the word is a name.
+pub(super) fn behind_word(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+    let [word, name, behind] = parser.peek_tokens();
+    let is_lambda =
+        matches!(&word, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("lambda"));
+    if !is_lambda || !matches!(name, Token::Word(_)) || !matches!(behind, Token::Colon | Token::Comma) {
+        return None;
+    }
+    parser.next_token();
+    let parsed = parser.parse_comma_separated(Parser::parse_identifier).and_then(|parameters| {
+        parser.expect_token(&Token::Colon)?;
+        Ok(lambda(parameters, parser.parse_expr()?, LambdaSyntax::LambdaKeyword))
+    });
+    Some(parsed)
+}
