@@ -41,6 +41,8 @@ class Aggregates(Rows):
                 "bool",
                 "sum distinct",
                 "strings",
+                "median",
+                "percentile",
             ]
         )
         if name == "star":
@@ -50,6 +52,13 @@ class Aggregates(Rows):
             call = Node("call", "count(DISTINCT " if name == "distinct" else "count(", argument, ")")
         elif name in ("min", "max"):
             call = Node("call", f"{name}(", self.any(scope, 1)[0], ")")
+        elif name == "median":
+            call = Node("call", "median(", self.of(scope, self.rng.choice(["int", "float"]), 1), ")")
+        elif name == "percentile":
+            kind = self.rng.choice(["int", "float", "decimal", "text", "date", "instant", "wide"])
+            # Shares whose products are exact: of others DuckDB and PostgreSQL take different values.
+            share = self.rng.choice(["0", "0.25", "0.5", "0.75", "1"])
+            call = Node("call", "quantile_disc(", self.leaf(scope, kind), f", {share})")
         elif name == "bool":
             call = Node("call", self.rng.choice(["bool_and(", "bool_or("]), self.bool(scope, 1), ")")
         elif name == "strings":

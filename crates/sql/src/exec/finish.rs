@@ -13,6 +13,8 @@ use datafusion::error::{DataFusionError, Result};
 
 use crate::lower::Finish;
 use crate::mend::canonical_nans;
+use crate::mend::moments::{Moments, Statistic};
+use crate::mend::pairs::{self, PairSums};
 use crate::mend::variances::{self, Spread};
 
 /// Share of the sum of squares below which a difference of sums has too few digits left: sums are right to some 2⁻⁵⁰,
@@ -47,6 +49,14 @@ pub(crate) fn finish(batch: &RecordBatch, steps: &[Finish], schema: &SchemaRef) 
                 let values = (0..count.len()).map(value).collect::<Result<Float64Array, _>>();
                 Arc::new(values.map_err(|error| DataFusionError::External(Box::new(error)))?)
             }
+            Finish::Pairs { scales: Some(scales), statistic, .. } => {
+                pairs::results(exact_moments(next(&mut rest)?, *scales), *statistic)?
+            }
+            Finish::Pairs { scales: None, statistic, .. } => {
+                let moments = float_moments(next(&mut rest)?, *statistic);
+                let moments = moments.map_err(|error| DataFusionError::External(Box::new(error)))?;
+                pairs::results(moments.into_iter(), *statistic)?
+            }
             _ => next::<1>(&mut rest)?[0].clone(),
         };
         columns.push(canonical_nans(&match column.data_type() == field.data_type() {
@@ -74,6 +84,48 @@ fn variance(sum: &ArrayRef, squares: &ArrayRef, count: &ArrayRef, spread: Spread
         variances::variance(sum, squares, count.value(row).unsigned_abs(), spread)
     };
     Arc::new((0..sum.len()).map(value).collect::<Float64Array>())
+}
+
+/// Moments of pairs of integers and decimals.
+fn exact_moments([counts, sums @ ..]: &[ArrayRef; 6], scales: [i8; 2]) -> impl Iterator<Item = Moments> {
+    let counts = counts.as_primitive::<Int64Type>();
+    let sums = sums.each_ref().map(|sum| sum.as_primitive::<Decimal128Type>());
+    (0..counts.len()).map(move |row| {
+        let [one, other, squares, squares_of_other, products] = sums.map(|sum| i256::from_i128(sum.value(row)));
+        let count = counts.value(row).unsigned_abs();
+        PairSums { count, sums: [one, other], squares: [squares, squares_of_other], products }.moments(scales)
+    })
+}
+
+/// Moments of pairs of floats, as far as a statistic reads them. DataFusion has rules of its own for NaN and infinities.
+fn float_moments(parts: &[ArrayRef; 10], statistic: Statistic) -> std::result::Result<Vec<Moments>, Cancelled> {
+    let [counts, parts @ ..] = parts;
+    let counts = counts.as_primitive::<Int64Type>();
+    let parts = parts.each_ref().map(|part| part.as_primitive::<Float64Type>());
+    let of_row = |row: usize| {
+        let count = counts.value(row);
+        if count == 0 {
+            return Ok(Moments::default());
+        }
+        let [one, other, squares, squares_of_other, products, extremes @ ..] = parts.map(|part| part.value(row));
+        let [low, high, low_of_other, high_of_other] = extremes;
+        if !extremes.iter().all(|extreme| extreme.is_finite()) {
+            return Err(Cancelled);
+        }
+        let n = count as f64;
+        let deviations = [
+            float_deviations([one, squares, low, high], count)?,
+            float_deviations([other, squares_of_other, low_of_other, high_of_other], count)?,
+        ];
+        let is_flat = deviations.contains(&0.0);
+        let of_products = if is_flat { 0.0 } else { products - one * other / n };
+        let is_lost = of_products.abs() < DIFFERENCE_MIN * (squares * squares_of_other).sqrt();
+        if statistic.is_of_products() && is_lost && !is_flat {
+            return Err(Cancelled);
+        }
+        Ok(Moments::new(count.unsigned_abs(), [one / n, other / n], deviations, of_products))
+    };
+    (0..counts.len()).map(of_row).collect()
 }
 
 /// `Σx² − (Σx)² ÷ n`, the sum of squared deviations from the mean, if enough of its digits are left; `count` is not

@@ -81,7 +81,9 @@ pub(crate) fn states(batch: &RecordBatch, steps: &[Finish], schema: &SchemaRef) 
                 let sum = aggregate(*sum);
                 columns.extend([nullif(&aggregate(*count), &is_null(&sum)?)?, sum]);
             }
-            Finish::Between { .. } => return Err(DataFusionError::Internal("a state of an order statistic".into())),
+            Finish::Between { .. } | Finish::Pairs { .. } => {
+                return Err(DataFusionError::Internal("a state of an order statistic, or of pairs".into()));
+            }
             // Where nothing went in, the sums are 0: the device leaves them NULL.
             Finish::Variance { sum, squares, count, .. } => {
                 columns.extend([aggregate(*count), or_zero(&aggregate(*sum)), or_zero(&aggregate(*squares))]);

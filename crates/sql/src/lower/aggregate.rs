@@ -14,7 +14,9 @@ use super::expr::Translator;
 use super::finish::Finish;
 use super::graph::{Grouped, Input};
 use super::order_statistics::Places;
+use super::pairs::{self, EXACT_PARTS, FLOAT_PARTS};
 use crate::mend::float_sums::is_exact;
+use crate::mend::moments::Statistic;
 use crate::mend::variances::{DIGITS_MAX, Spread};
 use crate::values::FloatSums;
 
@@ -89,6 +91,10 @@ pub(super) fn result(finish: &[Finish], types: &[DataType], sink: &Sink) -> Resu
             Finish::FloatVariance { sum, squares, count, extremes: (low, high), .. } => {
                 columns.extend([sum, squares, low, high, count].map(part));
             }
+            Finish::Pairs { first, scales, .. } => {
+                let parts = if scales.is_some() { EXACT_PARTS } else { FLOAT_PARTS };
+                columns.extend((*first..first + parts).map(|index| part(&index)));
+            }
             step => columns.push((step.over_registers(groups.len())?, data_type.clone())),
         }
     }
@@ -108,9 +114,10 @@ fn translate_call(
         return Err(format!("an ordered {name}"));
     }
     let filter = params.filter.as_ref().map(|filter| translator.translate(filter)).transpose()?;
+    let statistic = Statistic::of_pairs(&function.func);
     let argument = match params.args.as_slice() {
         [argument] => argument,
-        [argument, ..] if matches!(name, "median" | "percentile_cont") => argument,
+        [argument, ..] if matches!(name, "median" | "percentile_cont") || statistic.is_some() => argument,
         arguments => return Err(format!("{name} of {} values", arguments.len())),
     };
     let mut add = |kind, argument: Option<_>, data_type: &DataType| {
@@ -123,6 +130,9 @@ fn translate_call(
         });
         aggregates.len() - 1
     };
+    if let (Some(statistic), [one, other]) = (statistic, params.args.as_slice()) {
+        return pairs::translate(statistic, [one, other], translator, float_sums, &mut add);
+    }
     let sum_of_floats = if is_exact(&function.func) { AggregateKind::ExactSum } else { AggregateKind::Sum };
     let is_constant = matches!(argument, Expr::Literal(value, _) if !value.is_null());
     match name {
@@ -208,20 +218,20 @@ fn translate_call(
 /// `None` if it is a double of its own.
 ///
 /// Sums of squares of doubles lose what they are taken for where values lie far from zero, those of integers do not.
-fn exact(argument: &Expr, translator: &Translator) -> Result<Option<(Device, i8)>, Reason> {
+pub(super) fn exact(argument: &Expr, translator: &Translator) -> Result<Option<(Device, i8)>, Reason> {
     let inner = match argument {
         Expr::Cast(cast) if *cast.field.data_type() == DataType::Float64 => cast.expr.as_ref(),
         other => other,
     };
     match type_of(inner)? {
         DataType::Decimal128(precision, _) if precision > DIGITS_MAX => {
-            Err(format!("a variance of decimals of more than {DIGITS_MAX} digits"))
+            Err(format!("squares of decimals of more than {DIGITS_MAX} digits"))
         }
         DataType::Decimal128(_, scale) => Ok(Some((translator.translate(inner)?, scale))),
         data_type if data_type.is_integer() => {
             Ok(Some((Device::Cast(Box::new(translator.translate(inner)?), Ty::I128), 0)))
         }
         _ if type_of(argument)? == DataType::Float64 => Ok(None),
-        data_type => Err(format!("a variance of type {data_type}")),
+        data_type => Err(format!("squares of type {data_type}")),
     }
 }

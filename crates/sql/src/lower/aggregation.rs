@@ -5,6 +5,7 @@ use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
 use warpcube_engine::BindingCache;
 
 use super::aggregate::result;
+use super::calls::as_function;
 use super::columns::rewrite;
 use super::describe::describe;
 use super::graph::{Core, Graph, Grouped, Input};
@@ -13,6 +14,7 @@ use super::tables::TableFacts;
 use super::unions::branches;
 use super::writer::Aggregation;
 use super::{Lowered, Reason, distinct, eager, order_statistics, reducers};
+use crate::mend::moments::Statistic;
 
 /// An aggregation in place of another one.
 pub(super) struct Rewritten {
@@ -43,6 +45,10 @@ impl Grouped {
         let sorted = order_statistics::rewrite(aggregate)?;
         if sorted.is_some() && (facts.apart || !is_plain) {
             return Err("order statistics of grouping sets, beside distinct values, or their states".into());
+        }
+        let is_of_pairs = |call| as_function(call).is_ok_and(|call| Statistic::of_pairs(&call.func).is_some());
+        if facts.apart && aggregate.aggr_expr.iter().any(is_of_pairs) {
+            return Err("states of statistics of pairs".into());
         }
         let rewritten = match sorted {
             None if !facts.apart && is_plain => eager::take_apart(aggregate)?,

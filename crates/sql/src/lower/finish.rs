@@ -4,6 +4,7 @@ use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType};
 use warpcube_engine::{BinaryOp, Expr as Device, Literal, Ty, UnaryOp};
 
 use super::Reason;
+use crate::mend::moments::Statistic;
 use crate::mend::variances::Spread;
 
 /// How an output column is made of groups and aggregates.
@@ -23,6 +24,9 @@ pub(crate) enum Finish {
     Variance { sum: usize, squares: usize, count: usize, spread: Spread },
     /// The same of doubles, with their extremes.
     FloatVariance { sum: usize, squares: usize, count: usize, extremes: (usize, usize), spread: Spread },
+    /// A statistic of pairs, from aggregates one behind the other: count, sums of both, of their squares and of their
+    /// products; of floats, which have no digits after the point here, their extremes too.
+    Pairs { first: usize, scales: Option<[i8; 2]>, statistic: Statistic },
 }
 
 impl Finish {
@@ -51,6 +55,7 @@ impl Finish {
             Finish::Variance { sum, squares, count, spread } => {
                 variance([sum, squares, count].map(|index| Device::Reg(groups + index)), *spread)
             }
+            Finish::Pairs { .. } => return Err("a statistic of pairs that another operator reads".into()),
             Finish::FloatVariance { .. } => return Err("a variance of floats that another operator reads".into()),
         })
     }

@@ -32,6 +32,7 @@ mod node;
 mod operators;
 mod order_statistics;
 mod over_derived;
+mod pairs;
 mod reducers;
 mod repeated;
 mod rounding;

@@ -1,4 +1,4 @@
-//! Order statistics: medians, percentiles and modes as values at places of sorted groups.
+//! Order statistics: medians, percentiles, modes and first values as values at places of sorted groups.
 //!
 //! ```text
 //! SELECT g, median(x), sum(y) FROM t GROUP BY g
@@ -13,6 +13,10 @@
 //! scan rows 1: group by g: min(x) at place 1
 //! ```
 //!
+//! Of `first_value(x ORDER BY y)`, and of `last_value` with the order turned, the place is 1 in groups sorted by y; rows
+//! that FILTER or IGNORE NULLS leaves out come last. Where nothing else is aggregated, rows at other places are left
+//! out, so that no sort of all rows is needed.
+//!
 //! NULL is sorted last and not counted. Places are computed in doubles, as the CPU does ([`crate::mend::quantiles`]),
 //! so that both take the same values. Integers and decimals are sorted as they are, not as the doubles that a
 //! percentile is made of.
@@ -25,9 +29,10 @@ use datafusion::functions::math::expr_fn::{ceil, floor};
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::functions_aggregate::min_max::min_udaf;
 use datafusion::functions_window::row_number::row_number_udwf;
-use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction};
+use datafusion::logical_expr::expr::{AggregateFunction, NullTreatment, WindowFunction};
 use datafusion::logical_expr::{
-    Aggregate, BinaryExpr, Case, Cast, Expr, ExprSchemable, LogicalPlan, Operator, SortExpr, Window, WindowFrame, lit,
+    Aggregate, BinaryExpr, Case, Cast, Expr, ExprSchemable, Filter, LogicalPlan, Operator, SortExpr, Window,
+    WindowFrame, lit,
 };
 
 use super::Reason;
@@ -48,6 +53,8 @@ pub(super) enum Rows {
     Sorted(Expr),
     /// A row for each value, with the number of rows that have it.
     Counted(Expr),
+    /// All rows in an order, those first for which a condition holds.
+    Ordered(Vec<SortExpr>, Option<Expr>),
 }
 
 /// The rows that a call needs; none if it is no order statistic.
@@ -67,6 +74,17 @@ pub(super) fn rows(function: &AggregateFunction, aggregate: &Aggregate) -> Resul
                 argument => argument,
             };
             Some(Rows::Sorted(filtered(value.clone(), function)))
+        }
+        "first_value" | "last_value" if !params.order_by.is_empty() => {
+            let turned = |key: &SortExpr| SortExpr::new(key.expr.clone(), !key.asc, !key.nulls_first);
+            let order = match function.func.name() {
+                "first_value" => params.order_by.clone(),
+                _ => params.order_by.iter().map(turned).collect(),
+            };
+            let skips_nulls = params.null_treatment == Some(NullTreatment::IgnoreNulls);
+            let is_there = skips_nulls.then(|| argument.clone().is_not_null());
+            let conditions = params.filter.iter().map(|filter| filter.as_ref().clone()).chain(is_there);
+            Some(Rows::Ordered(order, conditions.reduce(Expr::and)))
         }
         _ => None,
     })
@@ -94,7 +112,36 @@ pub(super) fn rewrite(aggregate: &Aggregate) -> Result<Option<Rewritten>, Reason
         Rows::Sorted(value) => sorted(aggregate, &functions, value).map(Some),
         Rows::Counted(_) if needs.contains(&None) => Err("a mode beside other aggregates".into()),
         Rows::Counted(value) => counted(aggregate, &functions, value).map(Some),
+        Rows::Ordered(order, condition) => {
+            let are_all = !needs.contains(&None);
+            ordered(aggregate, &functions, (order, condition.as_ref()), are_all).map(Some)
+        }
     }
+}
+
+fn ordered(
+    aggregate: &Aggregate,
+    functions: &[&AggregateFunction],
+    (order, condition): (&[SortExpr], Option<&Expr>),
+    are_all: bool,
+) -> Result<Rewritten, Reason> {
+    let holds_first = condition.map(|condition| SortExpr::new(condition.clone().is_true(), false, false));
+    let order = holds_first.into_iter().chain(order.iter().cloned()).collect();
+    let window = Window::try_new(vec![numbers(&aggregate.group_expr, order, PLACE)], aggregate.input.clone());
+    let is_first = column(PLACE).lt_eq(lit(1u64));
+    let mut input = LogicalPlan::Window(window.map_err(text)?);
+    if are_all {
+        input = LogicalPlan::Filter(Filter::try_new(is_first.clone(), Arc::new(input)).map_err(text)?);
+    }
+    let taken = [is_first].into_iter().chain(condition.cloned()).reduce(Expr::and);
+    let over = |(call_itself, function): (&Expr, &&AggregateFunction)| match function.params.args.as_slice() {
+        [value] if matches!(function.func.name(), "first_value" | "last_value") => {
+            call(min_udaf(), value.clone(), taken.clone().map(Box::new))
+        }
+        _ => call_itself.clone(),
+    };
+    let calls = aggregate.aggr_expr.iter().zip(functions).map(over).collect();
+    Ok(Rewritten { input, groups: aggregate.group_expr.clone(), calls })
 }
 
 fn column(name: &str) -> Expr {

@@ -1,10 +1,14 @@
 //! Count, means and second moments of pairs of floats, and the statistics that follow from them.
 
 use datafusion::common::ScalarValue;
+use datafusion::functions_aggregate::correlation::Correlation;
+use datafusion::functions_aggregate::covariance::{CovariancePopulation, CovarianceSample};
+use datafusion::functions_aggregate::regr::Regr;
+use datafusion::logical_expr::AggregateUDF;
 
 /// A statistic of one column, or of two; those of a regression take the dependent one first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Statistic {
+pub(crate) enum Statistic {
     Variance { sample: bool },
     Deviation { sample: bool },
     Covariance { sample: bool },
@@ -21,9 +25,14 @@ pub(super) enum Statistic {
 }
 
 impl Statistic {
-    /// The statistic of a function `regr_…`.
-    pub(super) fn of_regression(name: &str) -> Option<Statistic> {
-        Some(match name {
+    /// The statistic of pairs that a function of DataFusion's computes; none if it computes another thing.
+    pub(crate) fn of_pairs(function: &AggregateUDF) -> Option<Statistic> {
+        let inner = function.inner();
+        Some(match function.name() {
+            _ if inner.is::<CovarianceSample>() => Statistic::Covariance { sample: true },
+            _ if inner.is::<CovariancePopulation>() => Statistic::Covariance { sample: false },
+            _ if inner.is::<Correlation>() => Statistic::Correlation,
+            _ if !inner.is::<Regr>() => return None,
             "regr_slope" => Statistic::Slope,
             "regr_intercept" => Statistic::Intercept,
             "regr_count" => Statistic::Count,
@@ -36,11 +45,17 @@ impl Statistic {
             _ => return None,
         })
     }
+
+    /// Whether its digits are those of the sum of products of deviations.
+    pub(crate) fn is_of_products(self) -> bool {
+        use Statistic::*;
+        matches!(self, Covariance { .. } | Slope | Intercept | Products)
+    }
 }
 
 /// Moments of pairs (Welford's and Chan's updates).
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Moments {
+pub(crate) struct Moments {
     count: u64,
     means: [f64; 2],
     /// Sums of squared deviations from the means.
@@ -50,6 +65,17 @@ pub(super) struct Moments {
 }
 
 impl Moments {
+    /// Moments that are known.
+    pub(crate) fn new(count: u64, means: [f64; 2], squares: [f64; 2], products: f64) -> Moments {
+        Moments { count, means, squares, products }
+    }
+
+    /// The number of pairs, and the means, sums of squares and sum of products, one behind the other.
+    pub(super) fn parts(&self) -> (u64, [f64; 5]) {
+        let ([y, x], [yy, xx]) = (self.means, self.squares);
+        (self.count, [y, x, yy, xx, self.products])
+    }
+
     /// Adds a pair.
     pub(super) fn add(&mut self, pair: [f64; 2]) {
         self.count += 1;
@@ -80,7 +106,7 @@ impl Moments {
     }
 
     /// A statistic, with DataFusion's results for few and for equal values.
-    pub(super) fn result(&self, statistic: Statistic) -> ScalarValue {
+    pub(crate) fn result(&self, statistic: Statistic) -> ScalarValue {
         let ([y, x], [yy, xx], xy, n) = (self.means, self.squares, self.products, self.count as f64);
         let is_line = self.count > 1 && xx != 0.0;
         let value = match statistic {

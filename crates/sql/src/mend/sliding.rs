@@ -20,10 +20,7 @@ use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::functions_aggregate::bool_and_or::{BoolAnd, BoolOr};
-use datafusion::functions_aggregate::correlation::Correlation;
-use datafusion::functions_aggregate::covariance::{CovariancePopulation, CovarianceSample};
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
-use datafusion::functions_aggregate::regr::Regr;
 use datafusion::functions_aggregate::stddev::{Stddev, StddevPop};
 use datafusion::functions_aggregate::variance::{VariancePopulation, VarianceSample};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
@@ -110,11 +107,7 @@ impl Sliding {
             () if inner.is::<VariancePopulation>() => Statistic::Variance { sample: false },
             () if inner.is::<Stddev>() => Statistic::Deviation { sample: true },
             () if inner.is::<StddevPop>() => Statistic::Deviation { sample: false },
-            () if inner.is::<CovarianceSample>() => Statistic::Covariance { sample: true },
-            () if inner.is::<CovariancePopulation>() => Statistic::Covariance { sample: false },
-            () if inner.is::<Correlation>() => Statistic::Correlation,
-            () if inner.is::<Regr>() => Statistic::of_regression(function.name())?,
-            () => return None,
+            () => Statistic::of_pairs(function)?,
         };
         let own = Sliding { original: function.clone(), by: By::Moments(statistic) };
         Some(Arc::new(AggregateUDF::new_from_impl(own)))

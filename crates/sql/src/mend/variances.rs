@@ -1,4 +1,4 @@
-//! VAR and STDDEV of integers and decimals, exact until the last step.
+//! VAR and STDDEV of integers and decimals, exact until the last step; so are statistics of pairs ([`super::pairs`]).
 //!
 //! DataFusion 55.2 makes doubles of such values: where they are large beside their differences, digits are lost
 //! (`stddev(x + 1000000000000)`), and the order of rows shows. Here the casts go when types are coerced, before the
@@ -28,6 +28,8 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use super::moments::Statistic;
+use super::pairs::Pairs;
 use super::{each_expression, each_node};
 use crate::walk::{PlanWalk, Walk};
 
@@ -45,13 +47,19 @@ pub(crate) struct Spread {
     pub(crate) scale: i8,
 }
 
-/// `n Σx² − (Σx)²`, the sum of squared deviations from the mean times the count, rounded once.
-fn deviations(sum: i256, squares: i256, count: u64) -> f64 {
-    let exact = squares.wrapping_mul(i256::from_i128(count.into())).wrapping_sub(sum.wrapping_mul(sum));
-    let (low, high) = exact.to_parts();
-    let high = high.max(0) as u128;
+/// `n Σxy − Σx Σy`, the sum of products of deviations from the means times the count, rounded once.
+pub(super) fn deviations(sums: [i256; 2], products: i256, count: u64) -> f64 {
+    let [one, other] = sums;
+    rounded(products.wrapping_mul(i256::from_i128(count.into())).wrapping_sub(one.wrapping_mul(other)))
+}
+
+/// An integer as a double, rounded once.
+pub(super) fn rounded(exact: i256) -> f64 {
+    let sign = if exact.is_negative() { -1.0 } else { 1.0 };
+    let (low, high) = exact.wrapping_abs().to_parts();
+    let high = high.cast_unsigned();
     if high == 0 {
-        return low as f64;
+        return sign * low as f64;
     }
     // 128 bits from the first one on; a bit for those that are left out.
     let shift = 128 - high.leading_zeros();
@@ -59,14 +67,14 @@ fn deviations(sum: i256, squares: i256, count: u64) -> f64 {
         128 => (high, low),
         shift => ((high << (128 - shift)) | (low >> shift), low << (128 - shift)),
     };
-    (kept | u128::from(rest != 0)) as f64 * 2f64.powi(shift as i32)
+    sign * (kept | u128::from(rest != 0)) as f64 * 2f64.powi(shift as i32)
 }
 
 /// A variance or its root from exact sums of values and of their squares.
 pub(crate) fn variance(sum: i256, squares: i256, count: u64, spread: Spread) -> Option<f64> {
     let divisor = count.checked_sub(u64::from(spread.sample)).filter(|divisor| *divisor > 0)?;
     let units = 10f64.powi(2 * i32::from(spread.scale));
-    let variance = deviations(sum, squares, count) / (count as f64 * divisor as f64 * units);
+    let variance = deviations([sum, sum], squares, count) / (count as f64 * divisor as f64 * units);
     Some(if spread.root { variance.sqrt() } else { variance })
 }
 
@@ -82,14 +90,13 @@ impl AnalyzerRule for BareArguments {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
         let mended = plan.transform_up_nested(|plan| {
             in_calls(plan, |_, args, schema| {
-                let [arg] = args else { return false };
-                let bare = match arg {
-                    Expr::Cast(cast) if *cast.field.data_type() == DataType::Float64 => &mut *cast.expr,
-                    _ => return false,
-                };
-                let is_exact = bare.get_type(schema).is_ok_and(|data_type| scale_of(&data_type).is_some());
+                let is_exact = !args.is_empty() && args.iter().all(|arg| is_cast_of_exact(arg, schema));
                 if is_exact {
-                    *arg = std::mem::take(bare);
+                    args.iter_mut().for_each(|arg| {
+                        if let Expr::Cast(cast) = arg {
+                            *arg = std::mem::take(&mut *cast.expr);
+                        }
+                    });
                 }
                 is_exact
             })
@@ -98,19 +105,29 @@ impl AnalyzerRule for BareArguments {
     }
 }
 
-/// The plan with exact variances of integers and decimals.
+/// Whether an argument is a double made of a value that is added exactly.
+fn is_cast_of_exact(arg: &Expr, schema: &DFSchema) -> bool {
+    let Expr::Cast(cast) = arg else { return false };
+    *cast.field.data_type() == DataType::Float64
+        && cast.expr.get_type(schema).is_ok_and(|data_type| scale_of(&data_type).is_some())
+}
+
+/// The plan with exact variances of integers and decimals, and their statistics of pairs.
 pub(super) fn mend(plan: LogicalPlan) -> Result<LogicalPlan> {
     each_node(plan, |plan| {
         in_calls(plan, |function, args, schema| {
-            let [arg] = args else { return false };
-            let scale = arg.get_type(schema).ok().and_then(|data_type| scale_of(&data_type));
-            let exact = scale.and_then(|scale| Variance::of(function, scale));
+            let types = args.iter().map(|arg| arg.get_type(schema)).collect::<Result<Vec<_>>>().unwrap_or_default();
+            let exact = match types.as_slice() {
+                [one] => scale_of(one).and_then(|scale| Variance::of(function, scale)),
+                [one, other] => Pairs::of(function, [one, other]),
+                _ => None,
+            };
             exact.map(|exact| *function = exact).is_some()
         })
     })
 }
 
-/// Changes the variances of a node, which are given with their arguments and the columns that these may read; `change`
+/// Changes the variances and statistics of pairs of a node, which are given with their arguments and the columns that these may read; `change`
 /// says whether it has changed one.
 fn in_calls(
     plan: LogicalPlan,
@@ -142,7 +159,7 @@ fn in_calls(
     )
 }
 
-/// The variance that an expression calls.
+/// The variance or statistic of pairs that an expression calls.
 fn called(expr: &Expr) -> Option<&Arc<AggregateUDF>> {
     let function = match expr {
         Expr::AggregateFunction(function) => &function.func,
@@ -157,7 +174,7 @@ fn called(expr: &Expr) -> Option<&Arc<AggregateUDF>> {
 
 /// Whether a function is one of DataFusion's.
 fn is_variance(function: &AggregateUDF) -> bool {
-    spread(function).is_some()
+    spread(function).is_some() || Statistic::of_pairs(function).is_some()
 }
 
 /// Whether a function of DataFusion's is one of a sample, and whether it is a root; none if it is no variance.
@@ -242,7 +259,7 @@ impl AggregateUDFImpl for Variance {
 }
 
 /// Values as decimals.
-fn exact_values(column: &ArrayRef) -> Result<ArrayRef> {
+pub(super) fn exact_values(column: &ArrayRef) -> Result<ArrayRef> {
     Ok(match column.data_type() {
         DataType::Decimal128(_, _) => column.clone(),
         _ => cast(column, &DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0))?,
@@ -428,11 +445,15 @@ mod tests {
                 sum = sum.wrapping_add(value);
                 squares = squares.wrapping_add(value.wrapping_mul(value));
             }
-            deviations(sum, squares, values.len() as u64)
+            deviations([sum, sum], squares, values.len() as u64)
         };
         assert_eq!(of(&[10i128.pow(27) + 1, 10i128.pow(27) + 3]), 4.0);
         assert_eq!(of(&[5, 5, 5]), 0.0);
         // Past 128 bits: (2 · 10^27)² is 4 · 10^54.
         assert_eq!(of(&[10i128.pow(27), -(10i128.pow(27))]), 4e54);
+        // Of products the sign stays.
+        let one = i256::from_i128(10i128.pow(27));
+        assert_eq!(deviations([one, one.wrapping_neg()], i256::ZERO, 2), 1e54);
+        assert_eq!(deviations([one, one], i256::ZERO, 2), -1e54);
     }
 }

@@ -16,6 +16,7 @@ mod query;
 pub mod random;
 mod sets;
 mod shrink;
+mod statistics;
 mod windows;
 
 use std::collections::BTreeMap;

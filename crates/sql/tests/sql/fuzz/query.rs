@@ -514,7 +514,7 @@ impl<'a> Generator<'a> {
 
     fn aggregate(&mut self) -> String {
         let numeric = |column: &Column| column.data_type.is_numeric();
-        let call = match self.random.below(21) {
+        let call = match self.random.below(23) {
             0..=3 => "COUNT(*)".to_string(),
             4 | 5 => format!("COUNT({})", self.any().1.name),
             6..=10 => format!("SUM({})", self.number(numeric)),
@@ -524,6 +524,7 @@ impl<'a> Generator<'a> {
                 None => "COUNT(1)".into(),
             },
             14 => format!("COUNT(DISTINCT {})", self.any().1.name),
+            15 if self.random.chance(40) => self.pair_statistic(),
             15 => {
                 let function = *self.random.pick(&["VAR", "VAR_POP", "STDDEV", "STDDEV_POP"]);
                 match self.column(|column| numeric(column) && !column.wide) {
@@ -542,6 +543,7 @@ impl<'a> Generator<'a> {
                 }
                 None => "COUNT(1)".into(),
             },
+            18 | 19 => self.order_statistic(),
             _ => {
                 // DataFusion's grouped extremes of NaN and infinities depend on the order of the rows.
                 match self.column(|column| !column.wide || !column.data_type.is_floating()) {

@@ -49,7 +49,14 @@ impl Generator<'_> {
         match self.random.below(3) {
             0 => Sets::Rollup,
             1 => Sets::Cube,
-            _ => Sets::Chosen((0..1 + self.random.below(4)).map(|_| self.random.below(1 << groups.len())).collect()),
+            _ => {
+                let drawn = (0..1 + self.random.below(4)).map(|_| self.random.below(1 << groups.len()));
+                let mut sets: Vec<usize> = drawn.collect();
+                // The query selects each of the expressions, which one of the sets has to have.
+                let missing = ((1 << groups.len()) - 1) & !sets.iter().fold(0, |all, set| all | set);
+                sets.extend((missing != 0).then_some(missing));
+                Sets::Chosen(sets)
+            }
         }
     }
 }
