@@ -96,6 +96,9 @@ fn default(name: &str, expected: &str, defaults: &str, source: &str) -> Result<S
     let line = defaults.lines().find_map(|line| line.trim().strip_prefix(field)?.strip_prefix(':'));
     let value = line.ok_or("there is no such field")?.trim().trim_end_matches(',');
     let value = constant_of(value, source).unwrap_or(value);
+    if let Some(text) = value.strip_prefix('"') {
+        return literal(text).ok_or_else(|| format!("{value} is not understood"));
+    }
     if let Some((left, right)) = value.split_once(" << ") {
         let (left, right) = (number(left)?, number(right)?);
         return Ok((left << right).to_string());

@@ -443,6 +443,14 @@ impl Connection {
         self.inner.database.tables().into_iter().map(|(name, _)| name).collect()
     }
 
+    /// The names of all functions.
+    pub fn functions(&self) -> Vec<String> {
+        let state = self.state();
+        let scalar = state.scalar_functions().keys();
+        let others = state.aggregate_functions().keys().chain(state.window_functions().keys());
+        scalar.chain(others).chain(state.table_functions().keys()).cloned().collect()
+    }
+
     /// DataFusion's own context below this connection, for embedding programs and tests. What such a program changes in
     /// it (functions, rules, settings of DataFusion) is this connection's, from its next statement on; tables and
     /// object stores are the database's. Rows that are written through it into memory tables are not noticed: write

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 /// A piece of SQL text that is not blank and not a comment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// Letters, digits and underscores.
     Word,
     /// `"…"` or `` `…` ``.
@@ -21,16 +21,19 @@ pub(crate) enum Kind {
     Symbol(char),
 }
 
-/// One token: what it is, where it is, and whether its quote was closed.
+/// One token.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Token {
-    pub(crate) kind: Kind,
-    pub(crate) range: Range<usize>,
-    pub(crate) closed: bool,
+pub struct Token {
+    /// What it is.
+    pub kind: Kind,
+    /// Its bytes.
+    pub range: Range<usize>,
+    /// False if its quote reaches to the end of the text.
+    pub closed: bool,
 }
 
 /// The tokens of `sql`; comments and blanks are left out. The flag says whether a block comment was left open.
-pub(crate) fn tokens(sql: &str) -> (Vec<Token>, bool) {
+pub fn tokens(sql: &str) -> (Vec<Token>, bool) {
     let bytes = sql.as_bytes();
     let mut tokens = Vec::new();
     let mut at = 0;

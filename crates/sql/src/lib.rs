@@ -71,6 +71,7 @@ pub use device::DeviceSlot;
 pub use device_tables::{DeviceColumn, DeviceTable};
 pub use error::{Result, SqlError, as_written};
 pub use exec::split_aggregations;
+pub use lexer::{Kind, Token, tokens};
 pub use locations::AllowedPaths;
 pub use mend::shown_durations;
 pub use progress::Progress;
@@ -79,4 +80,7 @@ pub use settings::{Assignment, DatabaseSettings, Owner, PREFIX, SETTINGS, Settin
 pub use show::setting_names;
 pub use staged_files::unwritable;
 pub use statement::{OwnStatement, Script, ScriptStatement};
-pub use values::{Budget, DeviceChoice, Encoding, FloatSums, Format, Overflow, Placement, SettingOrigin, TopKChoice};
+pub use values::{
+    Budget, DeviceChoice, Encoding, Expanded, FORMATS, FloatSums, Format, FormatInfo, Overflow, Placement,
+    SettingOrigin, TopKChoice,
+};

@@ -19,8 +19,8 @@ use crate::locations::AllowedPaths;
 use crate::nearest::nearest;
 use crate::ranges::PARTITIONS;
 use crate::values::{
-    Budget, DeviceChoice, EncodedFiles, Encoding, FloatSums, Format, Overflow, Placement, SettingOrigin, TopKChoice,
-    boolean, parse_duration, show_duration,
+    Budget, DeviceChoice, EncodedFiles, Encoding, Expanded, FloatSums, Format, Overflow, Placement, SettingOrigin,
+    TopKChoice, boolean, parse_duration, show_duration,
 };
 
 /// The prefix of every setting here.
@@ -70,6 +70,12 @@ pub struct Settings {
     pub format: Format,
     /// Most rows of a table on a terminal; 0 means all.
     pub max_rows: usize,
+    /// Whether tables have one line a value.
+    pub expanded: Expanded,
+    /// The text of NULL in tables.
+    pub null: String,
+    /// Whether the shell passes what is larger than the screen to a pager.
+    pub pager: bool,
     /// Most levels that expressions and queries of a statement may be nested.
     pub depth_limit: usize,
     /// What integer arithmetic that overflows does.
@@ -122,6 +128,9 @@ impl Default for Settings {
             read_only: false,
             format: Format::Auto,
             max_rows: MAX_ROWS_DEFAULT,
+            expanded: Expanded::Off,
+            null: "NULL".into(),
+            pager: true,
             depth_limit: DEPTH_LIMIT_DEFAULT,
             overflow: Overflow::Error,
             topk: TopKChoice::Auto,
@@ -264,6 +273,15 @@ pub static SETTINGS: &[SettingInfo] = &[
         set: |s, v| v.parse().map(|value| s.encoding = value).ok(),
     },
     SettingInfo {
+        name: "warpcube.expanded",
+        expected: "'on', 'off' or 'auto'",
+        description: "Whether the program writes tables with one line a value, as format 'line' does; 'auto' does \
+                      where rows are wider than the terminal.",
+        owner: Owner::Connection,
+        get: |s| s.expanded.to_string(),
+        set: |s, v| v.parse().map(|value| s.expanded = value).ok(),
+    },
+    SettingInfo {
         name: "warpcube.float_sums",
         expected: "'fast' or 'exact'",
         description: "How SUM and AVG add floats: 'fast' in any order, so that the last digits may differ from run to \
@@ -275,7 +293,8 @@ pub static SETTINGS: &[SettingInfo] = &[
     },
     SettingInfo {
         name: "warpcube.format",
-        expected: "'auto', 'table', 'csv', 'tsv', 'json', 'ndjson', 'parquet' or 'arrow'",
+        expected: "'auto', 'table', 'box', 'line', 'markdown', 'csv', 'tsv', 'list', 'json', 'ndjson', 'parquet' or \
+                   'arrow'",
         description: "How the program writes results; 'auto' is a table, or the format of --output's extension.",
         owner: Owner::Connection,
         get: |s| s.format.to_string(),
@@ -322,6 +341,17 @@ pub static SETTINGS: &[SettingInfo] = &[
         set: |s, v| v.parse().map(|value| s.database.memory_limit = value).ok(),
     },
     SettingInfo {
+        name: "warpcube.null",
+        expected: "a text",
+        description: "How NULL is written in formats 'table', 'box', 'line', 'markdown' and 'list'.",
+        owner: Owner::Connection,
+        get: |s| s.null.clone(),
+        set: |s, v| {
+            s.null = v.into();
+            Some(())
+        },
+    },
+    SettingInfo {
         name: "warpcube.overflow",
         expected: "'error' or 'wrap'",
         description: "What integer arithmetic and sums of integers do that leave their type: 'error' ends the \
@@ -329,6 +359,15 @@ pub static SETTINGS: &[SettingInfo] = &[
         owner: Owner::Connection,
         get: |s| s.overflow.to_string(),
         set: |s, v| v.parse().map(|value| s.overflow = value).ok(),
+    },
+    SettingInfo {
+        name: "warpcube.pager",
+        expected: "'on' or 'off'",
+        description: "Whether the shell passes tables that are wider or longer than the screen to the program of the \
+                      variable PAGER, 'less -S' if there is none.",
+        owner: Owner::Connection,
+        get: |s| if s.pager { "on" } else { "off" }.into(),
+        set: |s, v| boolean(v).map(|value| s.pager = value),
     },
     SettingInfo {
         name: "warpcube.placement",
@@ -505,6 +544,8 @@ mod tests {
             ("warpcube.encoded_files", "write"),
             ("warpcube.encoded_folder", "/e/F"),
             ("warpcube.timing", "on"),
+            ("warpcube.null", "∅"),
+            ("warpcube.expanded", "auto"),
             ("warpcube.topk", "radix_select"),
         ] {
             settings.assign(name, value).unwrap();
@@ -530,6 +571,15 @@ mod tests {
             let mut again = settings.clone();
             again.assign(info.name, &shown).unwrap();
             assert_eq!((info.get)(&again), shown, "{}", info.name);
+        }
+    }
+
+    #[test]
+    fn every_format_is_named() {
+        let expected = setting("warpcube.format").unwrap().expected;
+        for info in &crate::values::FORMATS {
+            assert!(expected.contains(&format!("'{}'", info.name)), "{}", info.name);
+            assert_eq!(info.format.to_string().parse(), Ok(info.format));
         }
     }
 

@@ -197,8 +197,13 @@ pub struct Script {
     pub statements: Vec<ScriptStatement>,
     /// What follows the last semicolon, if that is more than blanks and comments.
     pub rest: Option<ScriptStatement>,
-    /// Whether the text ends inside a quote or a comment.
-    pub open: bool,
+    /// The quote that the text ends inside, `$` in one of dollars, `*` in a comment.
+    pub open: Option<char>,
+    /// The innermost bracket that `rest` opens and does not close.
+    pub bracket: Option<char>,
+    /// The byte of the first backslash outside quotes and comments: a command of a shell, which SQL knows none of.
+    /// Statements end before it.
+    pub backslash: Option<usize>,
 }
 
 impl Script {
@@ -207,17 +212,34 @@ impl Script {
         let (tokens, open_comment) = tokens(text);
         let mut statements = Vec::new();
         let mut current: Option<Range<usize>> = None;
+        let mut brackets = Vec::new();
+        let mut backslash = None;
         for token in &tokens {
-            match (token.kind, &mut current) {
-                (Kind::Symbol(';'), _) => {
-                    statements.extend(current.take().map(|range| statement(text, range)));
+            match token.kind {
+                Kind::Symbol('\\') => {
+                    backslash = Some(token.range.start);
+                    break;
                 }
-                (_, Some(range)) => range.end = token.range.end,
-                (_, none) => *none = Some(token.range.clone()),
+                Kind::Symbol(';') => {
+                    statements.extend(current.take().map(|range| statement(text, range)));
+                    brackets.clear();
+                    continue;
+                }
+                Kind::Symbol(bracket @ ('(' | '[' | '{')) => brackets.push(bracket),
+                Kind::Symbol(')' | ']' | '}') => drop(brackets.pop()),
+                _ => {}
+            }
+            match &mut current {
+                Some(range) => range.end = token.range.end,
+                none => *none = Some(token.range.clone()),
             }
         }
-        let open = open_comment || tokens.last().is_some_and(|token| !token.closed);
-        Script { statements, rest: current.map(|range| statement(text, range)), open }
+        let quote = tokens.last().filter(|token| !token.closed && backslash.is_none());
+        // An E may stand before the quote.
+        let quote = quote.and_then(|token| text[token.range.clone()].trim_start_matches(['e', 'E']).chars().next());
+        let open = quote.or((open_comment && backslash.is_none()).then_some('*'));
+        let rest = current.map(|range| statement(text, range));
+        Script { statements, rest, open, bracket: brackets.pop(), backslash }
     }
 
     /// All statements, the last one without a semicolon included.
@@ -270,7 +292,29 @@ mod tests {
         let found: Vec<_> = script.statements.iter().map(|s| (s.sql.as_str(), s.line)).collect();
         assert_eq!(found, [("select ';'", 1), ("select 2", 2)]);
         assert_eq!(script.rest.map(|s| (s.sql, s.line)), Some(("select\n3".to_string(), 4)));
-        assert!(Script::split("select 'a;").open);
+        assert_eq!(Script::split("select 'a;").open, Some('\''));
         assert_eq!(Script::split(" -- nothing\n").rest, None);
+    }
+
+    #[test]
+    fn what_a_script_leaves_open_is_named() {
+        let open = |text: &str| {
+            let script = Script::split(text);
+            (script.open, script.bracket)
+        };
+        assert_eq!(open("select (1, [2"), (None, Some('[')));
+        assert_eq!(open("select (1, [2]"), (None, Some('(')));
+        assert_eq!(open("select (1; select 2"), (None, None));
+        assert_eq!(open("select (\"a"), (Some('"'), Some('(')));
+        assert_eq!(open("select E'a"), (Some('\''), None));
+        assert_eq!(open("select $x$ a $"), (Some('$'), None));
+        assert_eq!(open("select 1 /* a"), (Some('*'), None));
+    }
+
+    #[test]
+    fn a_backslash_outside_quotes_ends_the_text() {
+        let script = Script::split("select 1; select '\\' -- \\\n \\g ';");
+        assert_eq!(script.rest.map(|rest| rest.sql), Some("select '\\'".to_string()));
+        assert_eq!((script.backslash, script.open), (Some(28), None));
     }
 }

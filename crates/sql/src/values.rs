@@ -189,24 +189,91 @@ words! {
 }
 
 words! {
-    /// How the program writes a result.
-    Format {
-        /// A table, or what the extension of the output file says.
+    /// Whether tables are written with one line a value.
+    Expanded {
+        /// One line a row.
+        Off = "off",
+        /// One line a value.
+        On = "on",
+        /// One line a value where a row is wider than the terminal.
         Auto = "auto",
-        /// Lines and columns for people.
-        Table = "table",
-        /// Comma-separated values with a header.
-        Csv = "csv",
-        /// Tab-separated values with a header.
-        Tsv = "tsv",
-        /// One JSON array of objects.
-        Json = "json",
-        /// One JSON object a line.
-        Ndjson = "ndjson",
-        /// A Parquet file.
-        Parquet = "parquet",
-        /// An Arrow IPC stream on standard output, an Arrow IPC file with `--output`.
-        Arrow = "arrow",
+    }
+}
+
+/// How the program writes a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// A table, or what the extension of the output file says.
+    Auto,
+    /// Lines and columns for people, as wide as the terminal.
+    Table,
+    /// A table with all of its rows and columns.
+    Box,
+    /// One line a value.
+    Line,
+    /// A table of Markdown.
+    Markdown,
+    /// Comma-separated values with a header.
+    Csv,
+    /// Tab-separated values with a header.
+    Tsv,
+    /// Values with bars between them and a header, without quotes.
+    List,
+    /// One JSON array of objects.
+    Json,
+    /// One JSON object a line.
+    Ndjson,
+    /// A Parquet file.
+    Parquet,
+    /// An Arrow IPC stream on standard output, an Arrow IPC file with `--output`.
+    Arrow,
+}
+
+/// A format's names.
+#[derive(Debug)]
+pub struct FormatInfo {
+    /// The format.
+    pub format: Format,
+    /// Its name.
+    pub name: &'static str,
+    /// Names that other programs have for it.
+    pub others: &'static [&'static str],
+    /// Extensions of files that are written in it.
+    pub extensions: &'static [&'static str],
+}
+
+/// Every format but [`Format::Auto`].
+pub static FORMATS: [FormatInfo; 11] = [
+    FormatInfo { format: Format::Table, name: "table", others: &["duckbox", "aligned"], extensions: &["txt"] },
+    FormatInfo { format: Format::Box, name: "box", others: &[], extensions: &[] },
+    FormatInfo { format: Format::Line, name: "line", others: &["lines", "expanded"], extensions: &[] },
+    FormatInfo { format: Format::Markdown, name: "markdown", others: &["md"], extensions: &["md"] },
+    FormatInfo { format: Format::Csv, name: "csv", others: &[], extensions: &["csv"] },
+    FormatInfo { format: Format::Tsv, name: "tsv", others: &["tabs"], extensions: &["tsv"] },
+    FormatInfo { format: Format::List, name: "list", others: &["unaligned"], extensions: &[] },
+    FormatInfo { format: Format::Json, name: "json", others: &[], extensions: &["json"] },
+    FormatInfo { format: Format::Ndjson, name: "ndjson", others: &["jsonlines"], extensions: &["ndjson", "jsonl"] },
+    FormatInfo { format: Format::Parquet, name: "parquet", others: &[], extensions: &["parquet"] },
+    FormatInfo { format: Format::Arrow, name: "arrow", others: &[], extensions: &["arrow", "ipc", "feather"] },
+];
+
+impl FromStr for Format {
+    type Err = NotAValue;
+
+    fn from_str(text: &str) -> Result<Self, NotAValue> {
+        let text = text.to_lowercase();
+        let is_named = |info: &&FormatInfo| info.name == text || info.others.contains(&text.as_str());
+        match FORMATS.iter().find(is_named) {
+            Some(info) => Ok(info.format),
+            None if text == "auto" => Ok(Format::Auto),
+            None => Err(NotAValue),
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(FORMATS.iter().find(|info| info.format == *self).map_or("auto", |info| info.name))
     }
 }
 

@@ -39,7 +39,7 @@ pub(crate) struct RunArgs {
     /// Run the statements of this file; '-' is the standard input
     #[arg(short = 'f', long = "file", value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// How to write results: table, csv, tsv, json, ndjson, parquet or arrow
+    /// How to write results: table, box, line, markdown, csv, tsv, list, json, ndjson, parquet or arrow
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,
     /// Write the result to this file; its extension tells the format unless --format does
@@ -48,6 +48,9 @@ pub(crate) struct RunArgs {
     /// Most rows of a table on a terminal; 0 means all
     #[arg(long, value_name = "ROWS")]
     pub(crate) max_rows: Option<usize>,
+    /// Open the shell without its start-up file
+    #[arg(short = 'X', long)]
+    pub(crate) no_rc: bool,
     /// Go on with the next statement of a script after one failed
     #[arg(long)]
     pub(crate) continue_on_error: bool,
@@ -140,12 +143,13 @@ pub(crate) enum QuerySuite {
 }
 
 /// Arguments for statements alone: as clap knows them, and as written.
-const OF_STATEMENTS: [(&str, &str); 8] = [
+const OF_STATEMENTS: [(&str, &str); 9] = [
     ("statements", "-c"),
     ("files", "-f"),
     ("format", "--format"),
     ("output", "--output"),
     ("max_rows", "--max-rows"),
+    ("no_rc", "--no-rc"),
     ("continue_on_error", "--continue-on-error"),
     ("timing", "--timing"),
     ("read_only", "--read-only"),

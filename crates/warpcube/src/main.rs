@@ -2,6 +2,7 @@
 
 mod bench;
 mod cli;
+mod commands;
 mod config;
 mod console;
 mod cube;
@@ -13,6 +14,7 @@ mod footer;
 mod host;
 mod logging;
 mod output;
+mod pager;
 mod progress;
 mod runner;
 mod script;
@@ -32,11 +34,11 @@ use mimalloc::MiMalloc;
 use warpcube_sql::{Database, DatabaseOptions, SqlError, outputs};
 
 use cli::{Cli, Command};
+use commands::Next;
 use error::{CliError, Result};
 use host::Host;
 use output::Target;
 use runner::{Runner, report_error};
-use script::Next;
 
 /// glibc returns the memory of a statement to the system and takes it again: 2.7 calls of `mprotect` a repeat of an SSB
 /// query.
@@ -118,7 +120,7 @@ fn start(cli: &Cli, matches: &ArgMatches, host: &Arc<Host>) -> Result<usize> {
     if steps.is_empty() {
         let stdin = std::io::stdin();
         match stdin.is_terminal() {
-            true => shell::run(&mut runner)?,
+            true => shell::run(&mut runner, !cli.run.no_rc)?,
             false => {
                 runner.script("stdin", stdin.lock())?;
             }

@@ -17,7 +17,8 @@ use crate::error::{CliError, Result};
 use crate::exit;
 use crate::footer::footer;
 use crate::host::{Host, Interrupts, TICK};
-use crate::output::{Output, Target, Writing};
+use crate::output::{Layout, Output, Screen, Target, Writing};
+use crate::pager;
 use crate::progress::Bar;
 
 /// Batches that may wait for the output.
@@ -68,13 +69,29 @@ impl Drop for Runner {
     }
 }
 
+/// What holds for one result.
+#[derive(Debug, Default)]
+pub(crate) struct Once {
+    /// Where it goes.
+    pub(crate) target: Option<Target>,
+    /// Whether it has one line a value.
+    pub(crate) is_expanded: bool,
+}
+
 /// Runs statements of one connection.
 pub(crate) struct Runner {
     pub(crate) connection: Connection,
     host: Arc<Host>,
     /// Ctrl-C, listened for from the first statement on, and the signals that end the program.
     interrupt: Option<Interrupts>,
-    target: Target,
+    /// Where results go.
+    pub(crate) target: Target,
+    /// What holds for the next result alone.
+    pub(crate) once: Once,
+    /// A text that a command has had edited, which the history takes.
+    pub(crate) edited: Option<String>,
+    /// Columns and lines of the terminal before which a person sits: what does not fit goes to the pager.
+    pub(crate) screen: Option<(usize, usize)>,
     /// Whether a person sits before it: footers are written, and errors do not end a script.
     pub(crate) interactive: bool,
     pub(crate) continue_on_error: bool,
@@ -86,7 +103,18 @@ impl Runner {
     /// A runner whose results go to `target`.
     pub(crate) fn new(connection: Connection, host: Arc<Host>, target: Target) -> Runner {
         host.hold(connection.database());
-        Runner { connection, host, interrupt: None, target, interactive: false, continue_on_error: false, failures: 0 }
+        Runner {
+            connection,
+            host,
+            interrupt: None,
+            target,
+            once: Once::default(),
+            edited: None,
+            screen: None,
+            interactive: false,
+            continue_on_error: false,
+            failures: 0,
+        }
     }
 
     /// Where its work is done.
@@ -96,7 +124,15 @@ impl Runner {
 
     /// Runs one statement, writes its rows and its footer.
     pub(crate) fn statement(&mut self, sql: &str) -> Result<()> {
-        let (summary, has_rows) = self.execute(sql)?;
+        let mut once = std::mem::take(&mut self.once);
+        let screen = self.screen.filter(|_| self.connection.settings().pager);
+        let screen = screen.map(|(columns, lines)| Screen { columns, lines, page: Arc::default() });
+        let (summary, has_rows) = self.execute(sql, &mut once, screen.as_ref())?;
+        if let Some(page) = screen.as_ref().and_then(|screen| screen.page.get()) {
+            pager::show(page)?;
+            // A Ctrl-C was for the pager.
+            self.forget_interrupt();
+        }
         summary.warnings.iter().for_each(|warning| tell(format_args!("warning: {warning}")));
         let is_timed = self.is_timed();
         if self.interactive || is_timed {
@@ -111,12 +147,12 @@ impl Runner {
         self.connection.settings().timing.unwrap_or(self.interactive)
     }
 
-    fn execute(&mut self, sql: &str) -> Result<(Summary, bool)> {
+    fn execute(&mut self, sql: &str, once: &mut Once, screen: Option<&Screen>) -> Result<(Summary, bool)> {
         let report = StatementReport::new();
         let (sender, receiver) = mpsc::channel(QUEUE);
         let host = self.host.clone();
         let task = host.spawn(run(self.connection.clone(), sql.to_string(), report.clone(), sender));
-        match host.block_on(self.take(receiver, report.clone())) {
+        match host.block_on(self.take(receiver, report.clone(), once, screen)) {
             Ok(Taken::All { has_rows }) => Ok((report.summary(), has_rows)),
             Ok(Taken::Failed(error)) => Err(error.into()),
             Ok(Taken::Silence) => {
@@ -134,13 +170,20 @@ impl Runner {
     }
 
     /// Takes a statement's messages until its end. After an error the statement may still run; its rows are not wanted.
-    async fn take(&mut self, mut receiver: mpsc::Receiver<Message>, report: Arc<StatementReport>) -> Result<Taken> {
+    async fn take(
+        &mut self,
+        mut receiver: mpsc::Receiver<Message>,
+        report: Arc<StatementReport>,
+        once: &mut Once,
+        screen: Option<&Screen>,
+    ) -> Result<Taken> {
         let settings = self.connection.settings();
         let listening = match self.interrupt.take() {
             Some(interrupt) => interrupt,
             None => self.host.interrupts()?,
         };
         let interrupt = self.interrupt.insert(listening);
+        let target = once.target.as_mut().unwrap_or(&mut self.target);
         // The connection watches the time too, but its clock stands still while all its threads are busy.
         let allowed = settings.timeout;
         let timeout = async move {
@@ -190,14 +233,15 @@ impl Runner {
                 Event::Told(Some(Message::Started { schema, how_far: asked, counts })) => {
                     how_far = asked;
                     // A file is for a result, not for how many rows went elsewhere.
-                    let is_wanted = !counts || matches!(self.target, Target::Stdout);
+                    let is_wanted = !counts || matches!(target, Target::Stdout);
                     if !schema.fields().is_empty() && is_wanted {
-                        output = Some(Output::open(&mut self.target, settings.format, schema, settings.max_rows)?);
+                        let layout = Layout::of(&settings, once.is_expanded, screen);
+                        output = Some(Output::open(target, settings.format, schema, layout)?);
                     }
                 }
                 Event::Told(Some(Message::Batch(batch))) => {
                     if let Some(open) = output.take() {
-                        if matches!(self.target, Target::Stdout) {
+                        if matches!(target, Target::Stdout) {
                             bar.clear_for_output();
                         }
                         (writing, is_writing) = (Some(open.write(&self.host, batch)), true);

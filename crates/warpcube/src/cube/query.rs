@@ -9,7 +9,7 @@ use arrow::datatypes::{Schema, SchemaRef};
 use warpcube_cube::aggregate::{self, Decision};
 use warpcube_cube::answer::CubeError;
 use warpcube_cube::view::cross_tab_text;
-use warpcube_sql::{Connection, CubeAnswer, CubeQueryOptions, Format, OpenCube, Progress, SqlError};
+use warpcube_sql::{Connection, CubeAnswer, CubeQueryOptions, FORMATS, Format, OpenCube, Progress, SqlError};
 
 use super::args::QueryArgs;
 use super::follow;
@@ -18,7 +18,7 @@ use crate::error::{CliError, Result};
 use crate::escape;
 use crate::footer::{counted, time};
 use crate::host::Host;
-use crate::output::{Output, Target};
+use crate::output::{Layout, Output, Target};
 
 /// Rows that are made and written at once.
 const BATCH_ROWS: usize = 1 << 15;
@@ -28,9 +28,9 @@ const NARROWEST: u16 = 20;
 /// Answers one query.
 pub(super) fn run(arguments: &QueryArgs, connection: &Connection, host: &Host) -> Result<()> {
     let format = match &arguments.format {
-        Some(name) => name.parse().map_err(|_| {
-            CliError::Usage(format!("--format {name}: there are table, csv, tsv, json, ndjson, parquet and arrow"))
-        })?,
+        Some(name) => {
+            name.parse().map_err(|_| CliError::Usage(format!("--format {name}: there are {}", format_names())))?
+        }
         None => Format::Auto,
     };
     let cube = super::open(&arguments.cube, connection, host)?;
@@ -44,7 +44,8 @@ pub(super) fn run(arguments: &QueryArgs, connection: &Connection, host: &Host) -
     };
     warnings.iter().for_each(|warning| tell(format_args!("warning: {warning}")));
     let is_cross_tab = format == Format::Auto && arguments.output.is_none();
-    let (output, max_rows) = (Target::new(arguments.output.clone()), connection.settings().max_rows);
+    let output = Target::new(arguments.output.clone());
+    let layout = Layout::of(&connection.settings(), false, None);
     let rows = match answer {
         CubeAnswer::Table(table) => {
             if arguments.timing {
@@ -62,12 +63,12 @@ pub(super) fn run(arguments: &QueryArgs, connection: &Connection, host: &Host) -
                 if is_text(&output, format)? { table.without_rests(cube.cube()).map_err(of_cells)? } else { *table };
             let cells = table.long_form(cube.cube(), BATCH_ROWS);
             let schema = cells.schema();
-            return write(schema, cells, format, output, max_rows, host);
+            return write(schema, cells, format, output, layout, host);
         }
         CubeAnswer::Rows(rows) => {
             let rows = if is_text(&output, format)? { rows.without_rests() } else { rows };
             let schema = rows.schema(cube.cube()).map_err(of_cells)?;
-            return write(schema, rows.batches(cube.cube(), BATCH_ROWS), format, output, max_rows, host);
+            return write(schema, rows.batches(cube.cube(), BATCH_ROWS), format, output, layout, host);
         }
         CubeAnswer::Text(text) if is_cross_tab => return console::print(&escape::lines(&text)),
         CubeAnswer::Text(_) => {
@@ -84,7 +85,7 @@ pub(super) fn run(arguments: &QueryArgs, connection: &Connection, host: &Host) -
         }
     };
     let schema = rows.first().map_or_else(|| Arc::new(Schema::empty()), RecordBatch::schema);
-    write(schema, rows.into_iter().map(Ok), format, output, max_rows, host)
+    write(schema, rows.into_iter().map(Ok), format, output, layout, host)
 }
 
 fn ask(
@@ -116,7 +117,15 @@ fn ask(
 
 /// Whether rows become a text for people.
 fn is_text(output: &Target, format: Format) -> Result<bool> {
-    Ok(matches!(output.resolve(format)?, Format::Table | Format::Csv | Format::Tsv))
+    use Format::{Box, Csv, Line, List, Markdown, Table, Tsv};
+    Ok(matches!(output.resolve(format)?, Table | Box | Line | Markdown | Csv | Tsv | List))
+}
+
+/// The names of all formats, for an error.
+fn format_names() -> String {
+    let names: Vec<&str> = FORMATS.iter().map(|info| info.name).collect();
+    let (last, others) = names.split_last().expect("there are formats");
+    format!("{} and {last}", others.join(", "))
 }
 
 fn of_cells(error: CubeError) -> SqlError {
@@ -129,10 +138,10 @@ fn write(
     batches: impl Iterator<Item = std::result::Result<RecordBatch, CubeError>>,
     format: Format,
     mut target: Target,
-    max_rows: usize,
+    layout: Layout,
     host: &Host,
 ) -> Result<()> {
-    let mut output = Output::open(&mut target, format, schema, max_rows)?;
+    let mut output = Output::open(&mut target, format, schema, layout)?;
     for batch in batches {
         let batch = batch.map_err(of_cells)?;
         match host.block_on(async { output.write(host, batch).done().await })? {

@@ -11,21 +11,21 @@ use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use tokio::task::{JoinError, JoinHandle};
 use warpcube_sql::outputs::{self, Destination, Hidden};
-use warpcube_sql::{Format, SqlError};
+use warpcube_sql::{Expanded, FORMATS, Format, FormatInfo, Settings, SqlError};
 
 use crate::console::STDOUT;
 use crate::error::{CliError, Result};
 use crate::escape::Escaping;
 use crate::host::Host;
-use table::TableWriter;
+use table::{Style, TableWriter};
 
 /// Takes a result, batch by batch.
 pub(crate) trait ResultWriter: Send {
@@ -34,6 +34,42 @@ pub(crate) trait ResultWriter: Send {
 
     /// Writes what is left, such as a table or a footer.
     fn finish(&mut self) -> io::Result<()>;
+}
+
+/// The terminal before which a person sits.
+#[derive(Debug, Clone)]
+pub(crate) struct Screen {
+    /// Characters of a line.
+    pub(crate) columns: usize,
+    /// Lines of a result that it has room for.
+    pub(crate) lines: usize,
+    /// The result, if the screen is too small for it.
+    pub(crate) page: Arc<OnceLock<String>>,
+}
+
+/// How a table looks.
+#[derive(Debug, Clone)]
+pub(crate) struct Layout {
+    /// Most rows on a terminal; 0 means all.
+    rows_max: usize,
+    /// Whether it has one line a value.
+    expanded: Expanded,
+    /// The text of NULL.
+    null: String,
+    /// The screen, if what is larger is kept for the pager.
+    screen: Option<Screen>,
+}
+
+impl Layout {
+    /// The settings' layout.
+    pub(crate) fn of(settings: &Settings, is_expanded: bool, screen: Option<&Screen>) -> Layout {
+        Layout {
+            rows_max: settings.max_rows,
+            expanded: if is_expanded { Expanded::On } else { settings.expanded },
+            null: settings.null.clone(),
+            screen: screen.cloned(),
+        }
+    }
 }
 
 /// Where results go.
@@ -48,6 +84,13 @@ pub(crate) enum Target {
         /// Whether a result is in it.
         taken: bool,
     },
+    /// A file that takes several results as text, one behind the other.
+    Several {
+        /// Its path.
+        path: PathBuf,
+        /// The file.
+        file: File,
+    },
 }
 
 impl Target {
@@ -59,36 +102,61 @@ impl Target {
         }
     }
 
-    fn name(&self) -> String {
-        match self {
-            Target::Stdout => STDOUT.into(),
-            Target::File { path, .. } => path.display().to_string(),
+    /// Opens the file for several results.
+    ///
+    /// # Errors
+    /// The file cannot be written, or its extension is that of a format of one result.
+    pub(crate) fn for_several(self) -> Result<Target> {
+        let Target::File { path, .. } = self else { return Ok(self) };
+        let error = |reason| CliError::Output { target: path.display().to_string(), reason };
+        let open = || match Destination::of(&path)? {
+            Destination::Special(path) => outputs::open_special(&path),
+            _ => File::create(&path),
+        };
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        let of_one = |info: &&FormatInfo| is_binary(info.format) && info.extensions.contains(&extension.unwrap_or(""));
+        if let Some(info) = FORMATS.iter().find(of_one) {
+            return Err(error(format!("a file of {} holds one result, which \\once and \\g write", info.name)));
         }
+        let file = open().map_err(|failed| error(failed.to_string()))?;
+        Ok(Target::Several { path, file })
+    }
+
+    fn path(&self) -> Option<&PathBuf> {
+        match self {
+            Target::Stdout => None,
+            Target::File { path, .. } | Target::Several { path, .. } => Some(path),
+        }
+    }
+
+    fn name(&self) -> String {
+        self.path().map_or_else(|| STDOUT.into(), |path| path.display().to_string())
     }
 
     /// The format where the settings leave it open.
     pub(crate) fn resolve(&self, format: Format) -> Result<Format> {
-        let Target::File { path, .. } = self else {
-            return Ok(if format == Format::Auto { Format::Table } else { format });
-        };
+        let path = self.path();
         if format != Format::Auto {
             return Ok(format);
         }
-        let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
-        match extension.as_deref() {
-            Some("txt") | None => Ok(Format::Table),
-            Some("csv") => Ok(Format::Csv),
-            Some("tsv") => Ok(Format::Tsv),
-            Some("json") => Ok(Format::Json),
-            Some("ndjson" | "jsonl") => Ok(Format::Ndjson),
-            Some("parquet") => Ok(Format::Parquet),
-            Some("arrow" | "ipc" | "feather") => Ok(Format::Arrow),
-            Some(other) => Err(CliError::Output {
+        let extension = path.and_then(|path| path.extension());
+        let Some(extension) = extension.map(|extension| extension.to_string_lossy().to_lowercase()) else {
+            return Ok(Format::Table);
+        };
+        match FORMATS.iter().find(|info| info.extensions.contains(&extension.as_str())) {
+            Some(info) => Ok(info.format),
+            None if matches!(self, Target::Several { .. }) => Ok(Format::Table),
+            None => Err(CliError::Output {
                 target: self.name(),
-                reason: format!("the extension '.{other}' names no format; give one with --format"),
+                reason: format!("the extension '.{extension}' names no format; give one with --format or \\format"),
             }),
         }
     }
+}
+
+/// Whether a format is not text, and a file of it holds one result.
+fn is_binary(format: Format) -> bool {
+    matches!(format, Format::Parquet | Format::Arrow)
 }
 
 /// One result on its way out.
@@ -145,12 +213,11 @@ impl<W: Write> Write for Stoppable<W> {
 }
 
 impl Output {
-    /// Opens the output for one result. `max_rows` caps tables on a terminal.
-    pub(crate) fn open(target: &mut Target, format: Format, schema: SchemaRef, max_rows: usize) -> Result<Output> {
+    /// Opens the output for one result.
+    pub(crate) fn open(target: &mut Target, format: Format, schema: SchemaRef, layout: Layout) -> Result<Output> {
         let format = target.resolve(format)?;
         let name = target.name();
         let failed = |reason: String| CliError::Output { target: name.clone(), reason };
-        let binary = matches!(format, Format::Parquet | Format::Arrow);
         let stop = Arc::new(AtomicBool::new(false));
         let (inner, place, terminal): (Box<dyn Write + Send>, _, _) = match target {
             Target::Stdout => {
@@ -166,21 +233,35 @@ impl Output {
                 *taken = true;
                 destination
             }
+            Target::Several { .. } if is_binary(format) => {
+                return Err(failed(format!("a file of {format} holds one result, which \\once and \\g write")));
+            }
+            Target::Several { file, .. } => {
+                let terminal = file.is_terminal();
+                let file = file.try_clone().map_err(|error| failed(error.to_string()))?;
+                (Box::new(file), None, terminal)
+            }
         };
-        if binary && terminal {
+        if is_binary(format) && terminal {
             return Err(failed(format!("{format} is not for terminals; use --output FILE")));
         }
         let is_file = place.is_some();
         let bytes = BufWriter::new(Stoppable { inner, stop: stop.clone() });
         // A table escapes its cells one by one, which then have their widths.
-        let sink: Box<dyn Write + Send> = match terminal && !matches!(format, Format::Auto | Format::Table) {
+        let style = Style::of(format, &layout);
+        let sink: Box<dyn Write + Send> = match terminal && style.is_none() {
             true => Box::new(Escaping::new(bytes)),
             false => Box::new(bytes),
         };
         let writer: io::Result<Box<dyn ResultWriter>> = match format {
-            Format::Auto | Format::Table => Ok(Box::new(TableWriter::new(sink, schema, terminal, max_rows))),
+            // These have a style.
+            Format::Auto | Format::Table | Format::Box | Format::Line | Format::Markdown => {
+                let style = style.unwrap_or(Style::Table);
+                Ok(Box::new(TableWriter::new(sink, schema, style, terminal, layout)))
+            }
             Format::Csv => Ok(writers::separated(sink, schema, b',')),
             Format::Tsv => Ok(writers::separated(sink, schema, b'\t')),
+            Format::List => Ok(writers::list(sink, schema, layout.null)),
             Format::Json => writers::json(sink, &schema),
             Format::Ndjson => writers::ndjson(sink, &schema),
             Format::Parquet => writers::parquet(sink, schema),

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, RecordBatch, StringArray};
-use arrow::csv::{Writer as CsvWriter, WriterBuilder as CsvWriterBuilder};
+use arrow::csv::{QuoteStyle, Writer as CsvWriter, WriterBuilder as CsvWriterBuilder};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::ipc::writer::{FileWriter, StreamWriter};
@@ -43,6 +43,13 @@ struct Separated {
 /// fails at once writes nothing.
 pub(super) fn separated(sink: Sink, schema: SchemaRef, delimiter: u8) -> Box<dyn ResultWriter> {
     let writer = CsvWriterBuilder::new().with_header(true).with_delimiter(delimiter).build(sink);
+    Box::new(Separated { writer, header: Some(schema) })
+}
+
+/// Values with bars between them, as they are, and a header.
+pub(super) fn list(sink: Sink, schema: SchemaRef, null: String) -> Box<dyn ResultWriter> {
+    let builder = CsvWriterBuilder::new().with_header(true).with_delimiter(b'|');
+    let writer = builder.with_quote_style(QuoteStyle::Never).with_null(null).build(sink);
     Box::new(Separated { writer, header: Some(schema) })
 }
 

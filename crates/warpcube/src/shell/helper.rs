@@ -1,178 +1,63 @@
-//! What the line editor asks: whether a statement is whole, and how a word may go on.
+//! What the line editor asks: how a word may go on, and how a line looks.
+
+use std::borrow::Cow;
 
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
-use rustyline::highlight::Highlighter;
+use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::hint::Hinter;
-use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::validate::Validator;
 use rustyline::{Context, Result};
-use warpcube_sql::{Connection, SETTINGS, Script, as_written};
+use warpcube_sql::Connection;
 
+use super::completion::{Wanted, wanted};
+use super::highlight::colored;
 use crate::escape;
-use crate::script::{COMMANDS, meant_by};
-
-/// Words that statements are made of.
-const KEYWORDS: [&str; 74] = [
-    "ALL",
-    "ANALYZE",
-    "AND",
-    "AS",
-    "ASC",
-    "AVG",
-    "BETWEEN",
-    "BY",
-    "CASE",
-    "CAST",
-    "COALESCE",
-    "COLUMNS",
-    "COPY",
-    "COUNT",
-    "CREATE",
-    "CROSS",
-    "DEALLOCATE",
-    "DELETE",
-    "DESC",
-    "DESCRIBE",
-    "DEVICE",
-    "DISTINCT",
-    "DROP",
-    "ELSE",
-    "END",
-    "EVICT",
-    "EXCEPT",
-    "EXECUTE",
-    "EXISTS",
-    "EXPLAIN",
-    "EXTERNAL",
-    "EXTRACT",
-    "FALSE",
-    "FILTER",
-    "FROM",
-    "FULL",
-    "GROUP",
-    "HAVING",
-    "IN",
-    "INNER",
-    "INSERT",
-    "INTERSECT",
-    "INTERVAL",
-    "INTO",
-    "IS",
-    "JOIN",
-    "LEFT",
-    "LIKE",
-    "LIMIT",
-    "LOAD",
-    "LOCATION",
-    "MAX",
-    "MIN",
-    "NOT",
-    "NULL",
-    "OFFSET",
-    "ON",
-    "OPTIONS",
-    "OR",
-    "ORDER",
-    "OVER",
-    "PARTITION",
-    "PREPARE",
-    "RIGHT",
-    "SELECT",
-    "SET",
-    "SHOW",
-    "STORED",
-    "SUM",
-    "TABLE",
-    "UNION",
-    "VALUES",
-    "WHERE",
-    "WITH",
-];
 
 /// Answers the editor from the database's catalog.
 pub(super) struct Helper {
     connection: Connection,
     files: FilenameCompleter,
+    /// The lines of the statement before the one that is edited.
+    before: String,
 }
 
 impl Helper {
     pub(super) fn new(connection: Connection) -> Helper {
-        Helper { connection, files: FilenameCompleter::new() }
+        Helper { connection, files: FilenameCompleter::new(), before: String::new() }
     }
 
-    /// Words that may follow `start`; keywords in the case the user types in.
-    fn candidates(&self, start: &str) -> Vec<String> {
-        let lower = start.to_lowercase();
-        let mut names: Vec<String> = Vec::new();
-        for (table, columns) in self.connection.database().tables() {
-            names.extend([table].iter().chain(&columns).map(|name| as_written(name)));
-        }
-        names.extend(SETTINGS.iter().map(|info| info.name.to_string()));
-        let is_lower = start.chars().all(|character| !character.is_uppercase());
-        let keywords = KEYWORDS.iter().map(|word| if is_lower { word.to_lowercase() } else { word.to_string() });
-        let mut found: Vec<String> = names
-            .into_iter()
-            .chain(keywords)
-            .filter(|name| unquoted(name).to_lowercase().starts_with(&lower))
-            // The editor shows a line as it is.
-            .filter(|name| escape::line(name) == name.as_str())
-            .collect();
-        found.sort();
-        found.dedup();
-        found
+    /// Begins a line behind others of its statement.
+    pub(super) fn begin(&mut self, before: &str) {
+        self.before = before.to_string();
     }
-}
-
-/// A name without the quotes that it may need.
-fn unquoted(name: &str) -> &str {
-    name.strip_prefix('"').unwrap_or(name)
 }
 
 impl Completer for Helper {
     type Candidate = Pair;
 
     fn complete(&self, line: &str, at: usize, context: &Context<'_>) -> Result<(usize, Vec<Pair>)> {
-        let before = &line[..at];
-        let pair = |text: &str| Pair { display: text.to_string(), replacement: text.to_string() };
-        if before.starts_with('\\') && !before.contains(' ') {
-            let commands = COMMANDS.iter().filter(|(name, ..)| name.starts_with(before));
-            return Ok((0, commands.map(|(name, ..)| pair(name)).collect()));
+        match wanted(&self.connection, &self.before, line, at) {
+            Wanted::Words(start, words) => Ok((start, words)),
+            Wanted::Files => {
+                let (start, mut files) = self.files.complete(line, at, context)?;
+                files.retain(|file| escape::line(&file.replacement) == file.replacement);
+                Ok((start, files))
+            }
         }
-        let in_quotes = before.matches('\'').count() % 2 == 1;
-        if in_quotes || before.starts_with("\\i ") {
-            let (start, mut files) = self.files.complete(line, at, context)?;
-            files.retain(|file| escape::line(&file.replacement) == file.replacement);
-            return Ok((start, files));
-        }
-        let is_word = |character: char| character.is_alphanumeric() || character == '_' || character == '.';
-        let start = before
-            .rfind(|character| !is_word(character))
-            .map_or(0, |found| found + before[found..].chars().next().map_or(1, char::len_utf8));
-        let word = &before[start..];
-        // After `table.` only the part behind the dot is completed, unless it is a setting.
-        let (start, word) = match word.rsplit_once('.') {
-            Some((table, column)) if table != "warpcube" => (start + table.len() + 1, column),
-            _ => (start, word),
-        };
-        if word.is_empty() {
-            return Ok((start, Vec::new()));
-        }
-        Ok((start, self.candidates(word).iter().map(|name| pair(name)).collect()))
     }
 }
 
-impl Validator for Helper {
-    fn validate(&self, context: &mut ValidationContext<'_>) -> Result<ValidationResult> {
-        let text = context.input();
-        if text.trim_start().starts_with('\\') || meant_by(text).is_some() {
-            return Ok(ValidationResult::Valid(None));
-        }
-        let script = Script::split(text);
-        let whole = script.rest.is_none() && !script.open;
-        Ok(if whole { ValidationResult::Valid(None) } else { ValidationResult::Incomplete })
+impl Highlighter for Helper {
+    fn highlight<'l>(&self, line: &'l str, _at: usize) -> Cow<'l, str> {
+        colored(&self.before, line).map_or(Cow::Borrowed(line), Cow::Owned)
+    }
+
+    fn highlight_char(&self, _line: &str, _at: usize, kind: CmdKind) -> bool {
+        kind != CmdKind::MoveCursor
     }
 }
 
-impl Highlighter for Helper {}
+impl Validator for Helper {}
 
 impl Hinter for Helper {
     type Hint = String;
@@ -189,25 +74,67 @@ mod tests {
 
     /// How the last word of a line may go on, and where that word begins.
     fn completed(helper: &Helper, line: &str) -> (usize, Vec<String>) {
+        completed_at(helper, line, line.len())
+    }
+
+    fn completed_at(helper: &Helper, line: &str, at: usize) -> (usize, Vec<String>) {
         let history = DefaultHistory::new();
-        let (start, pairs) = helper.complete(line, line.len(), &Context::new(&history)).unwrap();
+        let (start, pairs) = helper.complete(line, at, &Context::new(&history)).unwrap();
         (start, pairs.into_iter().map(|pair| pair.replacement).collect())
+    }
+
+    async fn helper() -> Helper {
+        let connection = Database::open(DatabaseOptions::new().with("warpcube.device", "cpu")).unwrap().connect();
+        let columns = "1 AS amount, 'x' AS region, 2 AS \"Net price\", 3 AS \"am\u{1b}c\"";
+        connection.collect(&format!("CREATE TABLE sales AS SELECT {columns}")).await.unwrap();
+        connection.collect("CREATE TABLE costs AS SELECT 1 AS amends, 2 AS rent").await.unwrap();
+        Helper::new(connection)
     }
 
     #[tokio::test]
     async fn words_go_on_as_what_there_is() {
-        let connection = Database::open(DatabaseOptions::new().with("warpcube.device", "cpu")).unwrap().connect();
-        let columns = "1 AS amount, 'x' AS region, 2 AS \"Net price\", 3 AS \"am\u{1b}c\"";
-        connection.collect(&format!("CREATE TABLE sales AS SELECT {columns}")).await.unwrap();
-        let helper = Helper::new(connection);
-        assert_eq!(completed(&helper, "SELECT am"), (7, vec!["amount".to_string()]));
+        let helper = helper().await;
+        assert_eq!(completed(&helper, "SELECT amo"), (7, vec!["amount".to_string()]));
         assert_eq!(completed(&helper, "select * from sa").1, ["sales"]);
         assert_eq!(completed(&helper, "SELECT sales.reg"), (13, vec!["region".to_string()]));
         assert_eq!(completed(&helper, "SELECT sales.net").1, ["\"Net price\""]);
         assert_eq!(completed(&helper, "sel").1, ["select"]);
         assert_eq!(completed(&helper, "SEL").1, ["SELECT"]);
-        assert_eq!(completed(&helper, "SET warpcube.time").1, ["warpcube.timeout"]);
-        assert_eq!(completed(&helper, "\\tim"), (0, vec!["\\timing".to_string()]));
+        assert_eq!(completed(&helper, "select date_tr").1, ["date_trunc("]);
         assert_eq!(completed(&helper, "SELECT ").1, [] as [&str; 0]);
+    }
+
+    #[tokio::test]
+    async fn columns_are_those_of_the_tables_in_from() {
+        let mut helper = helper().await;
+        assert_eq!(completed(&helper, "SELECT am").1, ["amends", "amount"]);
+        assert_eq!(completed_at(&helper, "SELECT am FROM costs", 9).1, ["amends"]);
+        let of_costs = completed(&helper, "SELECT 1 FROM public.costs WHERE re").1;
+        assert!(of_costs.contains(&"rent".into()) && !of_costs.contains(&"region".into()), "{of_costs:?}");
+        helper.begin("SELECT * FROM costs\n");
+        assert_eq!(completed(&helper, "WHERE am").1, ["amends"]);
+    }
+
+    #[tokio::test]
+    async fn settings_and_commands_go_on() {
+        let mut helper = helper().await;
+        assert_eq!(completed(&helper, "SET warpcube.time").1, ["warpcube.timeout"]);
+        assert_eq!(completed(&helper, "reset datafusion.execution.batch").1, ["datafusion.execution.batch_size"]);
+        assert_eq!(
+            completed(&helper, "SET warpcube.placement = 'cu"),
+            (26, Vec::new()),
+            "files, of which there is none"
+        );
+        assert_eq!(completed(&helper, "SET warpcube.placement = ").1, ["'auto'", "'cpu'", "'cuda'"]);
+        assert_eq!(completed(&helper, "\\tim"), (0, vec!["\\timing".to_string()]));
+        assert_eq!(completed(&helper, ".tab"), (0, vec![".tables".to_string()]));
+        assert_eq!(completed(&helper, "\\format mark"), (8, vec!["markdown".to_string()]));
+        assert_eq!(completed(&helper, "\\d sa"), (3, vec!["sales".to_string()]));
+        assert_eq!(
+            completed(&helper, "\\h cre").1,
+            ["create external table", "create schema", "create table", "create view"]
+        );
+        helper.begin("SELECT 1\n");
+        assert_eq!(completed(&helper, "\\tim").1, [] as [&str; 0], "between the lines of a statement");
     }
 }

@@ -19,6 +19,42 @@ fn text_formats() {
 }
 
 #[test]
+fn formats_for_people() {
+    let lines = "   id = 1\n name = a|b\nprice = 1.5\n\n   id = 2\n name = NULL\nprice = NULL\n";
+    assert_eq!(formatted("line", QUERY), lines);
+    let markdown = "| id | name | price |\n|---:|------|------:|\n|  1 | a\\|b |   1.5 |\n|  2 | NULL |  NULL |\n";
+    assert_eq!(formatted("markdown", QUERY), markdown);
+    let rows = "│ id │ name │ price │\n╞════╪══════╪═══════╡\n│  1 │ a|b  │   1.5 │\n│  2 │ NULL │  NULL │\n";
+    assert_eq!(formatted("box", QUERY), format!("┌────┬──────┬───────┐\n{rows}└────┴──────┴───────┘\n"));
+    assert_eq!(formatted("list", QUERY), "id|name|price\n1|a|b|1.5\n2|NULL|NULL\n");
+    assert_eq!(formatted("line", "SELECT E'one\\ntwo' AS a, 3 AS bcd"), "  a = one\n      two\nbcd = 3\n");
+    assert_eq!(formatted("markdown", "SELECT E'one\\ntwo' AS a"), "| a          |\n|------------|\n| one<br>two |\n");
+    assert_eq!(formatted("line", "SELECT 1 AS a WHERE false"), "");
+}
+
+#[test]
+fn formats_have_the_names_of_other_programs() {
+    for (name, other) in [("ndjson", "jsonlines"), ("tsv", "tabs"), ("table", "duckbox"), ("markdown", "md")] {
+        assert_eq!(formatted(name, QUERY), formatted(other, QUERY), "{other}");
+    }
+    let place = Place::new();
+    place.run(&["-c", QUERY, "-o", "x.md"]).ok();
+    assert!(place.read("x.md").starts_with(b"| id | name |"));
+    let help = place.run(&["--help"]).ok();
+    assert!(help.contains("table, box, line, markdown, csv, tsv, list, json, ndjson, parquet or arrow"), "{help}");
+}
+
+#[test]
+fn null_and_lines_are_settings_of_tables() {
+    let place = Place::new();
+    let table = place.run(&["--set", "null=-", "-c", QUERY]).ok();
+    assert!(table.contains("│  2 ┆ -    ┆     - │"), "{table}");
+    let lines = place.run(&["--set", "expanded=on", "--set", "null=", "-c", QUERY]).ok();
+    assert!(lines.ends_with("   id = 2\n name = \nprice = \n"), "{lines}");
+    assert_eq!(place.run(&["--set", "expanded=on", "--format", "csv", "-c", "SELECT 1 AS a"]).ok(), "a\n1\n");
+}
+
+#[test]
 fn json_refuses_what_it_has_no_word_for() {
     let place = Place::new();
     for format in ["json", "ndjson"] {

@@ -50,6 +50,8 @@ impl Place {
         }
         command.env("HOME", self.folder.path()).env("XDG_CONFIG_HOME", self.path("config"));
         command.env("XDG_CACHE_HOME", self.path("cache")).env("XDG_DATA_HOME", self.path("data"));
+        // Tests read what a terminal shows.
+        command.env("NO_COLOR", "1").env("PAGER", "cat").env_remove("VISUAL").env_remove("EDITOR");
         command
     }
 

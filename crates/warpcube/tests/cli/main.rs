@@ -22,5 +22,6 @@ mod outputs;
 mod pipes;
 mod scripts;
 mod settings;
+mod shell;
 mod suites;
 mod terminal;

@@ -130,6 +130,73 @@ fn backslash_commands_in_scripts() {
 }
 
 #[test]
+fn commands_of_the_buffer_in_scripts() {
+    let place = Place::new();
+    let ran = place.input(
+        &["--format", "csv"],
+        "SELECT 1 AS one,\n\\p\n  2 AS two \\g\n\\gx\n\\g kept.json\nSELECT 3\n\\r\n\\p\nSELECT '\\g;' AS a;",
+    );
+    // One line a value is for tables: \\gx changes nothing of CSV.
+    let expected = "SELECT 1 AS one,\none,two\n1,2\none,two\n1,2\nSELECT 1 AS one,\n  2 AS two\na\n\\g;\n";
+    assert_eq!(ran.ok(), expected);
+    assert_eq!(place.read("kept.json"), b"one,two\n1,2\n", "a format that was named holds for files");
+    let empty = place.input(&[], "\\g").error(1);
+    assert_eq!(empty, "stdin:1: CLI-005 there is no statement to run");
+}
+
+#[test]
+fn names_of_other_shells_run_or_are_answered() {
+    let place = Place::new();
+    place.write("inner.sql", "SELECT 7 AS seven;");
+    let script = "CREATE TABLE t AS SELECT 1 AS a;\nCREATE VIEW v AS SELECT 2 AS b;\n.mode csv\n.tables\n\\dt\n\\dv V*\n\
+                  .read inner.sql\n.print hello\n.nullvalue -\n.mode list\nSELECT NULL AS n;\n\\l\n.timer off\n\
+                  .schema t\n.exit\nSELECT 9;";
+    let ran = place.input(&[], script);
+    let head = "table_schema,table_name,table_type\n";
+    let (table, view) = ("public,t,BASE TABLE\n", "public,v,VIEW\n");
+    let expected = format!(
+        "{head}{table}{view}{head}{table}{head}{view}seven\n7\nhello\nn\n-\ndatabase|schema\nwarpcube|public\n\
+         column_name|data_type|is_nullable\n"
+    );
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.out.starts_with(&expected) && !ran.out.contains('9'), "{}", ran.out);
+    assert_eq!(ran.err, "null is -\n");
+    let import = place.input(&[], ".import a.csv t").error(1);
+    assert_eq!(
+        import,
+        "stdin:1: CLI-005 there is no command '.import'; type CREATE TABLE t AS SELECT * FROM 'file.csv'"
+    );
+    let system = place.input(&[], "\\! touch made").error(1);
+    assert_eq!(system, "stdin:1: CLI-005 \\! is a command of the shell alone");
+    assert!(!place.path("made").exists());
+    assert_eq!(place.run(&["-c", ".mode csv", "-c", "SELECT 1 AS a"]).ok(), "a\n1\n");
+}
+
+#[test]
+fn results_go_to_a_file_until_they_do_not() {
+    let place = Place::new();
+    let script = "\\o several.csv\nSELECT 1 AS a;\nSELECT 2 AS b;\n\\o\n\\once one.parquet\nSELECT 3 AS c;\n\
+                  SELECT c FROM 'one.parquet';";
+    assert_eq!(place.input(&["--max-rows", "5"], script).ok().lines().nth(3), Some("│ 3 │"));
+    assert_eq!(place.read("several.csv"), b"a\n1\nb\n2\n");
+    let binary = place.input(&[], "\\o x.parquet").error(1);
+    assert!(binary.ends_with("a file of parquet holds one result, which \\once and \\g write"), "{binary}");
+    for command in ["\\o x.csv", "\\once x.csv", "SELECT 1 AS a \\g x.csv"] {
+        let refused = place.input(&["--read-only"], command).error(1);
+        assert!(refused.contains("FILE-008"), "{refused}");
+    }
+    assert!(!place.path("x.csv").exists() && !place.path("x.parquet").exists());
+}
+
+#[test]
+fn forms_of_statements_are_shown() {
+    let place = Place::new();
+    assert!(place.run(&["-c", "\\h create view"]).ok().starts_with("CREATE [OR REPLACE] VIEW name"));
+    assert!(place.run(&["-c", "\\h"]).ok().contains("\n  MERGE\n"));
+    assert_eq!(place.run(&["-c", "\\h moon"]).error(1), "CLI-005 there is no statement 'moon'; \\h lists them");
+}
+
+#[test]
 fn an_interrupt_cancels_at_once_and_exits_with_130() {
     let place = Place::new();
     // Counting a product of this size takes minutes; its operators give control back only between batches.

@@ -11,11 +11,11 @@ use crate::harness::Place;
 /// How long a test waits for what must come.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// What the keys give.
-const CTRL_C: &str = "\u{3}";
-const ENTER: &str = "\r";
+pub(crate) const CTRL_C: &str = "\u{3}";
+pub(crate) const ENTER: &str = "\r";
 
 /// The program with a terminal for its input and output.
-struct Terminal {
+pub(crate) struct Terminal {
     keys: ChildStdin,
     child: Child,
     seen: Arc<(Mutex<String>, Condvar)>,
@@ -25,12 +25,12 @@ struct Terminal {
 
 impl Terminal {
     /// Runs the program with these arguments, which the shell does not need to be kept from.
-    fn new(place: &Place, arguments: &str) -> Terminal {
+    pub(crate) fn new(place: &Place, arguments: &str) -> Terminal {
         Terminal::of(place.command(), arguments)
     }
 
     /// As [`Terminal::new`], for a program with more in its environment.
-    fn of(program: Command, arguments: &str) -> Terminal {
+    pub(crate) fn of(program: Command, arguments: &str) -> Terminal {
         let line = format!("stty rows 24 cols 100; exec {} {arguments}", program.get_program().display());
         let mut command = Command::new("script");
         command.args(["-q", "-e", "-f", "-c", &line, "/dev/null"]);
@@ -40,7 +40,7 @@ impl Terminal {
                 None => command.env_remove(name),
             };
         }
-        command.env("TERM", "xterm").env("SHELL", "/bin/sh").env_remove("NO_COLOR");
+        command.env("TERM", "xterm").env("SHELL", "/bin/sh");
         command.current_dir(program.get_current_dir().unwrap());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut child = command.spawn().expect("'script' of util-linux makes the terminal of this test");
@@ -56,13 +56,24 @@ impl Terminal {
         Terminal { keys: child.stdin.take().unwrap(), child, seen, read: 0 }
     }
 
-    fn press(&mut self, keys: &str) {
+    /// Types a line.
+    pub(crate) fn enter(&mut self, line: &str) {
+        self.press(line);
+        self.press(ENTER);
+    }
+
+    /// All that has appeared.
+    pub(crate) fn seen(&self) -> String {
+        self.seen.0.lock().unwrap().clone()
+    }
+
+    pub(crate) fn press(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).unwrap();
         self.keys.flush().unwrap();
     }
 
     /// Waits until a text has appeared behind what was waited for before.
-    fn expect(&mut self, text: &str) {
+    pub(crate) fn expect(&mut self, text: &str) {
         let (seen, changed) = &*self.seen;
         let seen = seen.lock().unwrap();
         let from = self.read;
@@ -72,7 +83,7 @@ impl Terminal {
         self.read = from + seen[from..].find(text).unwrap() + text.len();
     }
 
-    fn exit_code(&mut self) -> Option<i32> {
+    pub(crate) fn exit_code(&mut self) -> Option<i32> {
         self.child.wait().unwrap().code()
     }
 }
