@@ -280,6 +280,13 @@ impl Connection {
             }
             return self.run_planned(state, &planned, None, report, deadline, clock).await;
         }
+        let is_kept = matches!(
+            plan,
+            LogicalPlan::Statement(PlanStatement::Prepare(_)) | LogicalPlan::Ddl(DdlStatement::CreateView(_))
+        );
+        if is_kept && report.is_read_to_plan() {
+            return Err(SqlError::Unsupported("PIVOT without a list of values in a view and in PREPARE".into()));
+        }
         if plans::is_immediate(&plan) {
             report.commit()?;
         }
@@ -335,7 +342,7 @@ impl Connection {
         let is_explained = matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_));
         let is_written = staged.is_some() || matches!(plan, LogicalPlan::Dml(_) | LogicalPlan::Copy(_));
         let writes = is_written.then(|| Writes { catalogs: self.inner.database.shared.catalogs.clone(), staged });
-        let repeatable = constant && plans::is_repeatable(&plan)?;
+        let repeatable = constant && !report.is_read_to_plan() && plans::is_repeatable(&plan)?;
         let optimized = tracing::info_span!("optimize").in_scope(|| state.optimize(&plan))?;
         phase = report.end_phase(Phase::Optimize, phase);
         let planned = self.lowered(sql, epoch, tables, &optimized, &state, repeatable).await?;

@@ -274,6 +274,12 @@ impl MemoryTable {
         (format!("memory {}{numbered}", self.shared.number), format!("version {}", self.version.number))
     }
 
+    /// The columns of each key.
+    pub(crate) fn keys(&self) -> Vec<Vec<String>> {
+        let name = |column: &usize| self.shared.schema.field(*column).name().clone();
+        self.shared.rules.keys().iter().map(|key| key.columns.iter().map(name).collect()).collect()
+    }
+
     /// The default of a column as it was written.
     pub(crate) fn default_of(&self, column: &str) -> Option<&SqlExpr> {
         self.shared.defaults.get(column).map(|default| &default.written)
