@@ -7,6 +7,7 @@
 //! resolved ([`windows`], [`scopes`]), and statements that change tables become INSERT ([`changes`]). What is nested too
 //! deep, a `JOIN` without a condition, and clauses that nothing would read ([`unread`]) are refused.
 
+mod altered;
 mod beside;
 mod changes;
 mod declared;
@@ -56,6 +57,7 @@ use crate::error::{Result, SqlError};
 use crate::settings::Settings;
 use dialect::SessionDialect;
 
+pub(crate) use altered::{Altered, altered};
 pub(crate) use beside::beside;
 pub(crate) use changes::{column_name, found_table};
 pub(crate) use declared::{Declared, DeclaredKey};
