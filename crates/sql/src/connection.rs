@@ -31,9 +31,9 @@ use std::time::Instant;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
-use datafusion::common::TableReference;
+use datafusion::common::{DFSchema, TableReference};
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
-use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement as PlanStatement};
+use datafusion::logical_expr::{DdlStatement, DropTable, LogicalPlan, Statement as PlanStatement};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionContext;
@@ -54,7 +54,7 @@ use crate::settings::{Owner, Settings};
 use crate::staged_files::Staged;
 use crate::statement::OwnStatement;
 use crate::stream::{Deadline, Watched, Writes};
-use crate::syntax::{self, Declared};
+use crate::syntax::{self, Altered, Declared};
 use crate::values::SettingOrigin;
 pub use cubes::CubeLoad;
 
@@ -252,7 +252,17 @@ impl Connection {
             state.config_mut().set_extension(report.clone());
         }
         check_view(&state, &parsed)?;
-        let declared = Declared::take(&mut parsed)?;
+        let mut declared = Declared::take(&mut parsed)?;
+        let mut renamed = None;
+        match syntax::altered(&state, &mut parsed).await? {
+            Some(Some(altered)) => {
+                let table;
+                Altered { statement: parsed, declared, renamed, table } = altered;
+                declared.is_temporary = define::is_temporary(&state, &table) == Some(true);
+            }
+            Some(None) => return Ok(self.nothing(report)),
+            None => {}
+        }
         let has_types = declares_types(&parsed);
         if deallocates_all(&parsed) {
             report.commit()?;
@@ -279,6 +289,13 @@ impl Connection {
                 self.plans_of(epoch).keep(sql, epoch, tables, &planned);
             }
             return self.run_planned(state, &planned, None, report, deadline, clock).await;
+        }
+        let is_kept = matches!(
+            plan,
+            LogicalPlan::Statement(PlanStatement::Prepare(_)) | LogicalPlan::Ddl(DdlStatement::CreateView(_))
+        );
+        if is_kept && report.is_read_to_plan() {
+            return Err(SqlError::Unsupported("PIVOT without a list of values in a view and in PREPARE".into()));
         }
         if plans::is_immediate(&plan) {
             report.commit()?;
@@ -318,7 +335,7 @@ impl Connection {
             }
             plan => plan,
         };
-        let lock = match changed::lock(&plan, lock, &state).await {
+        let lock = match changed::lock(&plan, renamed.as_ref(), lock, &state).await {
             // The plan is of a version that is not the table's last.
             Locked::Now(lock) if self.inner.database.catalog_generation() != epoch.catalog => {
                 return Box::pin(self.start_anew(sql, report, deadline, clock, Some(lock))).await;
@@ -327,7 +344,11 @@ impl Connection {
             Locked::Before(lock) => lock,
         };
         if let LogicalPlan::Ddl(ddl) = plan {
-            self.define(state, ddl, declared, report).await?;
+            self.define(state.clone(), ddl, declared, report).await?;
+            if let Some(name) = renamed {
+                let drop = DropTable { name, if_exists: false, schema: Arc::new(DFSchema::empty()) };
+                self.define(state, DdlStatement::DropTable(drop), Declared::default(), report).await?;
+            }
             return Ok(self.nothing(report));
         }
         report.note_planned();
@@ -335,7 +356,7 @@ impl Connection {
         let is_explained = matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_));
         let is_written = staged.is_some() || matches!(plan, LogicalPlan::Dml(_) | LogicalPlan::Copy(_));
         let writes = is_written.then(|| Writes { catalogs: self.inner.database.shared.catalogs.clone(), staged });
-        let repeatable = constant && plans::is_repeatable(&plan)?;
+        let repeatable = constant && !report.is_read_to_plan() && plans::is_repeatable(&plan)?;
         let optimized = tracing::info_span!("optimize").in_scope(|| state.optimize(&plan))?;
         phase = report.end_phase(Phase::Optimize, phase);
         let planned = self.lowered(sql, epoch, tables, &optimized, &state, repeatable).await?;

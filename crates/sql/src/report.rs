@@ -93,6 +93,8 @@ pub struct StatementReport {
     phases_ns: [AtomicU64; Phase::ALL.len()],
     /// Whether it was planned, rather than run by a plan that was kept.
     planned: AtomicBool,
+    /// Whether its columns are what tables held when it was planned.
+    read_to_plan: AtomicBool,
     bound: AtomicU64,
     loading_ns: AtomicU64,
     loaded_bytes: AtomicU64,
@@ -127,6 +129,7 @@ impl Default for StatementReport {
             planning_ns: zero(),
             phases_ns: Default::default(),
             planned: AtomicBool::new(false),
+            read_to_plan: AtomicBool::new(false),
             bound: AtomicU64::new(0),
             loading_ns: zero(),
             loaded_bytes: zero(),
@@ -233,6 +236,16 @@ impl StatementReport {
     /// Notes that the statement was planned.
     pub(crate) fn note_planned(&self) {
         self.planned.store(true, Ordering::Relaxed);
+    }
+
+    /// Notes that the statement's columns are what tables held when it was planned.
+    pub(crate) fn note_read_to_plan(&self) {
+        self.read_to_plan.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the statement's columns are what tables held when it was planned: its plan is not kept.
+    pub(crate) fn is_read_to_plan(&self) -> bool {
+        self.read_to_plan.load(Ordering::Relaxed)
     }
 
     /// Asks fragments for all they do, for EXPLAIN ANALYZE.

@@ -100,12 +100,14 @@ impl Catalogs {
 pub(crate) struct CatalogView {
     catalogs: Arc<Catalogs>,
     state: ConnectionState,
+    /// The tables of the connection alone, under the names of the first schema.
+    temporary: Arc<Tables>,
 }
 
 impl CatalogView {
     /// What the connection of that state sees.
     pub(crate) fn new(catalogs: Arc<Catalogs>, state: Weak<RwLock<SessionState>>) -> CatalogView {
-        CatalogView { catalogs, state: ConnectionState(state) }
+        CatalogView { catalogs, state: ConnectionState(state), temporary: Arc::new(Tables::new(SCHEMA)) }
     }
 }
 
@@ -117,7 +119,7 @@ impl CatalogProviderList for CatalogView {
             false => Catalog::Foreign(catalog),
         };
         match self.catalogs.catalogs.write().entry(name) {
-            Entry::Occupied(there) => return Some(self.seen(there.get())),
+            Entry::Occupied(there) => return Some(self.seen(there.key(), there.get())),
             Entry::Vacant(place) => _ = place.insert(catalog),
         }
         self.catalogs.changed();
@@ -129,14 +131,16 @@ impl CatalogProviderList for CatalogView {
     }
 
     fn catalog(&self, name: &str) -> Option<Arc<dyn CatalogProvider>> {
-        self.catalogs.catalogs.read().get(name).map(|catalog| self.seen(catalog))
+        self.catalogs.catalogs.read().get(name).map(|catalog| self.seen(name, catalog))
     }
 }
 
 impl CatalogView {
-    fn seen(&self, catalog: &Catalog) -> Arc<dyn CatalogProvider> {
+    fn seen(&self, name: &str, catalog: &Catalog) -> Arc<dyn CatalogProvider> {
         match catalog {
-            Catalog::Own(schemas) => Arc::new(ConnectionCatalog { view: self.clone(), schemas: schemas.clone() }),
+            Catalog::Own(schemas) => {
+                Arc::new(ConnectionCatalog { view: self.clone(), schemas: schemas.clone(), is_first: name == CATALOG })
+            }
             Catalog::Foreign(catalog) => catalog.clone(),
         }
     }
@@ -147,15 +151,18 @@ impl CatalogView {
 struct ConnectionCatalog {
     view: CatalogView,
     schemas: Arc<Schemas>,
+    /// Whether it is the catalog that a database begins with.
+    is_first: bool,
 }
 
 impl ConnectionCatalog {
-    fn seen(&self, schema: &Schema) -> Arc<dyn SchemaProvider> {
+    fn seen(&self, name: &str, schema: &Schema) -> Arc<dyn SchemaProvider> {
         match schema {
             Schema::Own(tables) => Arc::new(ConnectionSchema::new(
                 self.view.state.clone(),
                 self.view.catalogs.tables.clone(),
                 tables.clone(),
+                (self.is_first && name == SCHEMA).then(|| self.view.temporary.clone()),
             )),
             Schema::Foreign(schema) => schema.clone(),
         }
@@ -168,7 +175,7 @@ impl CatalogProvider for ConnectionCatalog {
     }
 
     fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
-        self.schemas.0.read().get(name).map(|schema| self.seen(schema))
+        self.schemas.0.read().get(name).map(|schema| self.seen(name, schema))
     }
 
     /// `CREATE SCHEMA` brings an empty schema of DataFusion's; one of ours takes its place. One that is there, with its
@@ -194,7 +201,7 @@ impl CatalogProvider for ConnectionCatalog {
 
     fn deregister_schema(&self, name: &str, cascade: bool) -> DataFusionResult<Option<Arc<dyn SchemaProvider>>> {
         let mut schemas = self.schemas.0.write();
-        let Some(schema) = schemas.get(name).map(|schema| self.seen(schema)) else { return Ok(None) };
+        let Some(schema) = schemas.get(name).map(|schema| self.seen(name, schema)) else { return Ok(None) };
         if !cascade && !schema.table_names().is_empty() {
             return exec_err!(
                 "schema '{name}' holds {}; add CASCADE to drop them too",

@@ -51,7 +51,7 @@ pub(crate) use footer_facts::{BelievableFooters, FooterFacts, Gaps};
 pub(crate) use inserts::with_checked_inserts;
 pub(crate) use memory::{FileMemory, footer_facts};
 pub(crate) use row_order::RowOrder;
-pub(crate) use schema::{define, plan_statement};
+pub(crate) use schema::{ConnectionSchema, define, plan_statement};
 pub use snapshot::FileSnapshot;
 pub(crate) use sniff::SniffCsv;
 pub(crate) use text_files::{Copies, TEXT_FILES, TextReading, WrittenColumns};

@@ -4,7 +4,7 @@
 //! that they see the tables there are now. Names that are paths: tables made on the spot. Tables in memory: at their
 //! current version, by hidden names in the roles that statements which change them need.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -47,13 +47,21 @@ struct Definition {
     report: Arc<StatementReport>,
     /// Whether the statement takes the place of a table.
     replaces: bool,
+    /// Whether the table is one of the connection alone.
+    is_temporary: bool,
     /// Whether it has taken the table away that it replaces.
     has_taken: AtomicBool,
 }
 
-/// Does the work of a statement that defines something, and `replaces` a table.
-pub(crate) async fn define<T>(report: &Arc<StatementReport>, replaces: bool, work: impl Future<Output = T>) -> T {
-    let definition = Definition { report: report.clone(), replaces, has_taken: AtomicBool::new(false) };
+/// Does the work of a statement that defines something, and `replaces` a table; a table that `is_temporary` is one of
+/// the connection alone.
+pub(crate) async fn define<T>(
+    report: &Arc<StatementReport>,
+    replaces: bool,
+    is_temporary: bool,
+    work: impl Future<Output = T>,
+) -> T {
+    let definition = Definition { report: report.clone(), replaces, is_temporary, has_taken: AtomicBool::new(false) };
     DEFINITION.scope(definition, work).await
 }
 
@@ -194,21 +202,41 @@ impl Tables {
 
 /// A schema as one connection sees it: names that a state is needed for are looked up with that connection's.
 #[derive(Debug)]
-pub(super) struct ConnectionSchema {
+pub(crate) struct ConnectionSchema {
     state: ConnectionState,
     /// What the tables in memory of a database share.
     common: Common,
     tables: Arc<Tables>,
+    /// The tables of the connection alone, whose names come first.
+    temporary: Option<Arc<Tables>>,
 }
 
 impl ConnectionSchema {
-    pub(super) fn new(state: ConnectionState, common: Common, tables: Arc<Tables>) -> ConnectionSchema {
-        ConnectionSchema { state, common, tables }
+    pub(super) fn new(
+        state: ConnectionState,
+        common: Common,
+        tables: Arc<Tables>,
+        temporary: Option<Arc<Tables>>,
+    ) -> ConnectionSchema {
+        ConnectionSchema { state, common, tables, temporary }
+    }
+
+    /// Whether it may have tables of the connection alone, and has one of that name.
+    pub(crate) fn has_temporary(&self, name: &str) -> Option<bool> {
+        self.temporary.as_ref().map(|temporary| temporary.entries.read().contains_key(name))
+    }
+
+    /// The tables among which a name is looked for.
+    fn tables_of(&self, name: &str) -> &Arc<Tables> {
+        match (&self.temporary, self.has_temporary(name)) {
+            (Some(temporary), Some(true)) => temporary,
+            _ => &self.tables,
+        }
     }
 
     /// The table over files of a name, as it was when it was last looked at.
     pub(super) fn external(&self, name: &str) -> Option<Arc<ExternalTable>> {
-        self.tables.external(name)
+        self.tables_of(name).external(name)
     }
 
     /// The table for its files as they are now.
@@ -280,16 +308,21 @@ async fn view_plan(state: &SessionState, text: &str) -> Result<LogicalPlan> {
 #[async_trait]
 impl SchemaProvider for ConnectionSchema {
     fn table_names(&self) -> Vec<String> {
-        self.tables.entries.read().keys().cloned().collect()
+        let mut names: BTreeSet<String> = self.tables.entries.read().keys().cloned().collect();
+        if let Some(temporary) = &self.temporary {
+            names.extend(temporary.entries.read().keys().cloned());
+        }
+        names.into_iter().collect()
     }
 
     async fn table(&self, name: &str) -> DataFusionResult<Option<Arc<dyn TableProvider>>, DataFusionError> {
         if let Some((role, name)) = Role::of_name(name) {
-            let entry = self.tables.entries.read().get(name).cloned();
+            let entry = self.tables_of(name).entries.read().get(name).cloned();
             let memory = entry.as_ref().and_then(|entry| entry.table().downcast_ref::<MemoryTable>());
             return Ok(memory.map(|table| Arc::new(table.in_role(role)) as Arc<dyn TableProvider>));
         }
-        let entry = self.tables.entries.read().get(name).cloned();
+        let tables = self.tables_of(name);
+        let entry = tables.entries.read().get(name).cloned();
         let Some(entry) = entry else {
             let Some(state) = self.state.copied() else { return Ok(None) };
             let is_created =
@@ -300,7 +333,7 @@ impl SchemaProvider for ConnectionSchema {
             };
         };
         let looked_at = match &entry {
-            Entry::Plain(table) => Ok(self.tables.current(name, table)),
+            Entry::Plain(table) => Ok(tables.current(name, table)),
             Entry::External(external) => self.look_again(name, external.clone()).await,
             Entry::View(_, text) => self.plan_again(name, text).await,
         };
@@ -311,7 +344,7 @@ impl SchemaProvider for ConnectionSchema {
     }
 
     async fn table_type(&self, name: &str) -> DataFusionResult<Option<TableType>> {
-        Ok(self.tables.entries.read().get(name).map(|entry| entry.table().table_type()))
+        Ok(self.tables_of(name).entries.read().get(name).map(|entry| entry.table().table_type()))
     }
 
     fn register_table(
@@ -333,9 +366,11 @@ impl SchemaProvider for ConnectionSchema {
             },
             (None, None) => Entry::Plain(table),
         };
-        let mut entries = self.tables.entries.write();
-        if self.tables.is_closed.load(Ordering::Relaxed) {
-            return exec_err!("schema '{}' has been dropped", self.tables.name);
+        let is_temporary = DEFINITION.try_with(|it| it.is_temporary).unwrap_or(false);
+        let tables = self.temporary.as_ref().filter(|_| is_temporary).unwrap_or(&self.tables);
+        let mut entries = tables.entries.write();
+        if tables.is_closed.load(Ordering::Relaxed) {
+            return exec_err!("schema '{}' has been dropped", tables.name);
         }
         if let Some(there) = entries.get(&name) {
             // Another connection may have made the table that this statement replaces.
@@ -355,7 +390,7 @@ impl SchemaProvider for ConnectionSchema {
     }
 
     fn deregister_table(&self, name: &str) -> DataFusionResult<Option<Arc<dyn TableProvider>>> {
-        let mut entries = self.tables.entries.write();
+        let mut entries = self.tables_of(name).entries.write();
         let Some(entry) = entries.get(name).cloned() else { return Ok(None) };
         let stays = DEFINITION.try_with(|it| it.replaces && !it.has_taken.swap(true, Ordering::Relaxed));
         if !stays.unwrap_or(false) {
@@ -368,6 +403,6 @@ impl SchemaProvider for ConnectionSchema {
     }
 
     fn table_exist(&self, name: &str) -> bool {
-        self.tables.entries.read().contains_key(name)
+        self.tables_of(name).entries.read().contains_key(name)
     }
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
+use datafusion::common::TableReference;
 use datafusion::datasource::source_as_provider;
 use datafusion::error::DataFusionError;
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
@@ -25,9 +26,18 @@ pub(super) enum Locked {
     Before(Option<WriteLock>),
 }
 
-/// Locks the table whose rows a plan changes when it runs, or that it replaces.
-pub(super) async fn lock(plan: &LogicalPlan, held: Option<WriteLock>, state: &SessionState) -> Locked {
-    let Some(provider) = changed(plan, state).await else { return Locked::Before(None) };
+/// Locks the table whose rows a plan changes when it runs, that it replaces or that is dropped behind it.
+pub(super) async fn lock(
+    plan: &LogicalPlan,
+    dropped: Option<&TableReference>,
+    held: Option<WriteLock>,
+    state: &SessionState,
+) -> Locked {
+    let provider = match dropped {
+        Some(name) => there(name, state).await,
+        None => changed(plan, state).await,
+    };
+    let Some(provider) = provider else { return Locked::Before(None) };
     match provider.downcast_ref::<MemoryTable>() {
         None => Locked::Before(None),
         Some(table) if held.as_ref().is_some_and(|held| held.is_of(table)) => Locked::Before(held),
@@ -44,13 +54,17 @@ async fn changed(plan: &LogicalPlan, state: &SessionState) -> Option<Arc<dyn Tab
             provider.downcast_ref::<MemoryTable>()?.takes_changes().then_some(provider)
         }
         LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) if create.or_replace => {
-            let schema = state.schema_for_ref(create.name.clone()).ok()?;
-            // A file's name is no table in memory; a lookup would read the file.
-            let is_there = schema.table_exist(create.name.table());
-            if is_there { schema.table(create.name.table()).await.ok()? } else { None }
+            there(&create.name, state).await
         }
         _ => None,
     }
+}
+
+/// A table of the catalog.
+async fn there(name: &TableReference, state: &SessionState) -> Option<Arc<dyn TableProvider>> {
+    let schema = state.schema_for_ref(name.clone()).ok()?;
+    // A file's name is no table in memory; a lookup would read the file.
+    if schema.table_exist(name.table()) { schema.table(name.table()).await.ok()? } else { None }
 }
 
 /// A stream that holds a lock until it has ended or is dropped.

@@ -25,7 +25,7 @@ use tokio::task::JoinSet;
 use tracing::Instrument;
 
 use super::Connection;
-use crate::catalog;
+use crate::catalog::{self, ConnectionSchema};
 use crate::diagnose::{self, Suspect};
 use crate::error::{Result, SqlError};
 use crate::formats;
@@ -49,8 +49,10 @@ impl Connection {
         let (replaces, unless_there) = (replaces(&definition), unless_there(&definition));
         let context = SessionContext::new_with_state(state.clone());
         // On the heap: the future is large, and is moved.
+        let is_temporary = declared.is_temporary;
         let defined = Box::pin(self.define_checked(state, definition, declared));
-        let defined = catalog::define(report, replaces, defined).instrument(tracing::info_span!("execute")).await;
+        let defined =
+            catalog::define(report, replaces, is_temporary, defined).instrument(tracing::info_span!("execute")).await;
         // A statement of another connection may have been quicker.
         defined.or_else(|error| match unless_there.is_some_and(|made| made.is_there(&context)) {
             true => Ok(()),
@@ -82,10 +84,20 @@ impl Connection {
         let CreateMemoryTable { name, input, if_not_exists, or_replace, constraints: _, column_defaults, temporary } =
             table;
         if temporary {
-            return Err(SqlError::Unsupported("temporary tables".into()));
+            return Err(SqlError::Unsupported("temporary tables in PREPARE".into()));
         }
         let context = SessionContext::new_with_state(state.clone());
-        let exists = context.table_exist(name.clone())?;
+        let exists = match declared.is_temporary {
+            true => {
+                let exists = is_temporary(&state, &name).ok_or_else(|| {
+                    SqlError::Unsupported(format!("a temporary table in another schema than {}", catalog::SCHEMA))
+                })?;
+                // Plans over its name are the connection's.
+                self.give();
+                exists
+            }
+            false => context.table_exist(name.clone())?,
+        };
         match (if_not_exists, or_replace) {
             (true, true) => return Err(SqlError::Planning("'IF NOT EXISTS' cannot coexist with 'REPLACE'".into())),
             (true, false) if exists => return Ok(()),
@@ -94,6 +106,10 @@ impl Connection {
         }
         let input = analyzed(&input, &state)?;
         let schema = of_table(input.schema().as_arrow(), &declared)?;
+        let column_defaults = match column_defaults.is_empty() {
+            true => planned_defaults(&declared, &state)?,
+            false => column_defaults,
+        };
         check_defaults(column_defaults.iter().map(|(column, default)| (column, default)), &schema, &state)?;
         let rules = Arc::new(rules(&name, schema, &declared, &state)?);
         let plan = state.create_physical_plan(&input).await?;
@@ -119,12 +135,26 @@ impl Connection {
         let defaults = column_defaults.into_iter().filter_map(default).collect();
         let rules = Arc::into_inner(rules).ok_or_else(|| SqlError::Internal("rules that are still in use".into()))?;
         let table = MemoryTable::new(name.table(), rules, defaults, batches, tables.clone())?;
-        if or_replace {
+        if or_replace && exists {
             context.deregister_table(name.clone())?;
         }
         context.register_table(name, Arc::new(table))?;
         Ok(())
     }
+}
+
+/// Whether a table is there that is one of the connection alone; none for a schema without such tables.
+pub(super) fn is_temporary(state: &SessionState, name: &TableReference) -> Option<bool> {
+    state.schema_for_ref(name.clone()).ok()?.downcast_ref::<ConnectionSchema>()?.has_temporary(name.table())
+}
+
+/// The defaults of a table that is altered, whose statement defines no columns.
+fn planned_defaults(declared: &Declared, state: &SessionState) -> Result<Vec<(String, Expr)>> {
+    let planned = |(column, default): &(String, SqlExpr)| {
+        let written = ExprWithAlias { expr: default.clone(), alias: None };
+        Ok((column.clone(), state.create_logical_expr_from_sql_expr(written, &DFSchema::empty())?))
+    };
+    declared.defaults.iter().map(planned).collect()
 }
 
 /// A plan with the types that it has when it runs: rules of the analyzer change some.

@@ -135,7 +135,7 @@ impl Connection {
             syntax::parse(&state, &holed.text).instrument(tracing::info_span!("parse")).await.and_then(rewrite)?;
         let is_query =
             matches!(&parsed, ParsedStatement::Statement(statement) if matches!(**statement, SqlStatement::Query(_)));
-        if !is_query {
+        if !is_query || report.is_read_to_plan() {
             return Ok(Shape::Unfit);
         }
         let tables = resolved(state.resolve_table_references(&parsed)?.into_iter(), &state);

@@ -274,6 +274,27 @@ impl MemoryTable {
         (format!("memory {}{numbered}", self.shared.number), format!("version {}", self.version.number))
     }
 
+    /// The columns of each key.
+    pub(crate) fn keys(&self) -> Vec<Vec<String>> {
+        let name = |column: &usize| self.shared.schema.field(*column).name().clone();
+        self.shared.rules.keys().iter().map(|key| key.columns.iter().map(name).collect()).collect()
+    }
+
+    /// The columns of each key, and whether it is the primary one.
+    pub(crate) fn declared_keys(&self) -> Vec<(bool, Vec<String>)> {
+        self.shared.rules.keys().iter().map(|key| key.is_primary).zip(self.keys()).collect()
+    }
+
+    /// The CHECKs as they were written.
+    pub(crate) fn checks(&self) -> impl Iterator<Item = &str> {
+        self.shared.rules.checks().iter().map(|check| check.text.as_str())
+    }
+
+    /// The names of columns, and whether they may be NULL.
+    pub(crate) fn columns(&self) -> impl Iterator<Item = (String, bool)> {
+        self.shared.schema.fields().iter().map(|field| (field.name().clone(), field.is_nullable()))
+    }
+
     /// The default of a column as it was written.
     pub(crate) fn default_of(&self, column: &str) -> Option<&SqlExpr> {
         self.shared.defaults.get(column).map(|default| &default.written)

@@ -64,6 +64,10 @@ impl Rules {
         &self.keys
     }
 
+    pub(super) fn checks(&self) -> &[Check] {
+        &self.checks
+    }
+
     /// A batch as one of the table, its columns taken by position.
     ///
     /// # Errors

@@ -185,7 +185,7 @@ fn has_interval(schema: &DFSchema) -> bool {
 }
 
 /// Whether values of a type are intervals or durations.
-fn is_span(data_type: &DataType) -> bool {
+pub(super) fn is_span(data_type: &DataType) -> bool {
     is_interval(data_type) || matches!(data_type, DataType::Duration(_))
 }
 

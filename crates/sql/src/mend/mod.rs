@@ -38,6 +38,7 @@ mod guards;
 mod held_filters;
 pub(crate) mod in_zone;
 mod inserted_columns;
+mod interval_products;
 mod intervals;
 mod joins;
 pub(crate) mod lengths;
@@ -182,6 +183,7 @@ pub(crate) fn unregistered(name: &str) -> Option<Arc<ScalarUDF>> {
     in_zone()
         .or_else(|| lengths::function(name))
         .or_else(|| coarser_times::function(name))
+        .or_else(|| interval_products::function(name))
         .or_else(|| wall_texts::function(name))
         .or_else(|| cast_functions::function(name))
         .or_else(|| nested_casts::function(name))

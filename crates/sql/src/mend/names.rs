@@ -17,7 +17,7 @@ use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawAggregate
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 use datafusion::sql::sqlparser::ast::BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, Minus, NotEq, Plus};
 
-use super::{intervals, mixed};
+use super::{interval_products, intervals, mixed};
 use crate::syntax::is_sign;
 use crate::walk::Walk;
 
@@ -45,6 +45,9 @@ impl ExprPlanner for SessionExprPlanner {
             return Ok(PlannerResult::Planned(intervals::negative(raw.right, schema)?));
         }
         (raw.left, raw.right, _) = mixed::operands(raw.left, raw.right, schema);
+        if let Some(product) = interval_products::planned(&raw.op, &raw.left, &raw.right, schema)? {
+            return Ok(PlannerResult::Planned(product));
+        }
         if matches!(raw.op, Eq | NotEq | Lt | LtEq | Gt | GtEq) {
             (raw.left, raw.right) = intervals::with_interval(raw.left, raw.right, schema);
         }

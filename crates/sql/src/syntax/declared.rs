@@ -21,10 +21,12 @@ pub(crate) struct DeclaredKey {
 /// What a statement declares of the rows of the table that it makes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Declared {
-    not_null: Vec<String>,
+    pub(super) not_null: Vec<String>,
     pub(crate) keys: Vec<DeclaredKey>,
     pub(crate) checks: Vec<Expr>,
     pub(crate) defaults: Vec<(String, Expr)>,
+    /// Whether the table is one of the connection alone, which the planner refuses.
+    pub(crate) is_temporary: bool,
 }
 
 impl Declared {
@@ -42,7 +44,10 @@ impl Declared {
     pub(crate) fn take(parsed: &mut ParsedStatement) -> Result<Declared> {
         match parsed {
             ParsedStatement::Statement(statement) => match statement.as_mut() {
-                SqlStatement::CreateTable(table) => Declared::of(&mut table.columns, &mut table.constraints),
+                SqlStatement::CreateTable(table) => Ok(Declared {
+                    is_temporary: std::mem::take(&mut table.temporary),
+                    ..Declared::of(&mut table.columns, &mut table.constraints)?
+                }),
                 SqlStatement::Prepare { statement, .. } => match statement.as_ref() {
                     SqlStatement::CreateTable(table) if is_declared(table) => Err(SqlError::Unsupported(
                         "constraints and defaults of CREATE TABLE in PREPARE; run the CREATE TABLE itself".into(),

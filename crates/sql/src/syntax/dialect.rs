@@ -7,6 +7,8 @@
 //! - GROUPING SETS within others is no syntax of sqlparser's.
 //! - `x > ALL ((SELECT …) UNION (SELECT …))`, a set operation whose first branch is in parentheses, is no subquery for
 //!   sqlparser.
+//! - `'v' || i % 10` reads as `('v' || i) % 10`. Here `||` binds less than `+`, as in PostgreSQL.
+//! - PIVOT, UNPIVOT and SUMMARIZE are statements ([`super::expansions`]).
 //! - `2 * 3 ^ 2` reads as the bits of `2 * 3` and 2. Here `^` is a power, as in PostgreSQL: above `*`, below a sign,
 //!   and `2 ^ 3 ^ 3` is `(2 ^ 3) ^ 3`. `**` is the same, as in DuckDB.
 //! - `j -> 'a' = 'b'` reads as `j -> ('a' = 'b')`. Here arrows bind more closely than comparisons.
@@ -15,13 +17,13 @@
 
 use std::any::TypeId;
 
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Statement, UnaryOperator};
 use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 
-use super::lambdas;
+use super::{expansions, lambdas};
 
 /// The generic dialect, mended.
 #[derive(Debug)]
@@ -120,8 +122,13 @@ impl Dialect for SessionDialect {
         match parser.peek_token_ref().token {
             // As other operators of PostgreSQL's: above comparisons, below sums.
             Token::Arrow | Token::LongArrow => Some(Ok(self.prec_value(Precedence::Caret))),
+            Token::StringConcat => Some(Ok(self.prec_value(Precedence::Pipe))),
             _ => is_power(parser).then(|| Ok(self.of_powers())),
         }
+    }
+
+    fn parse_statement(&self, parser: &mut Parser) -> Option<Result<Statement, ParserError>> {
+        expansions::statement(parser)
     }
 
     fn supports_order_by_all(&self) -> bool {

@@ -2,11 +2,12 @@
 //!
 //! The tree is the parser's, changed where DataFusion would plan something else than SQL says: chains of AND, OR and
 //! UNION ALL become balanced ([`shape`]), `FROM t` selects all columns, and select items have the names that the user
-//! wrote ([`names`]). Joins by USING and NATURAL become joins by ON ([`merged`]), rows are compared by component
-//! ([`rows`]), names of windows and of WITH are resolved ([`windows`], [`scopes`]), and statements that change tables
-//! become INSERT ([`changes`]). What is nested too deep, a `JOIN` without a condition, and clauses that nothing would
-//! read ([`unread`]) are refused.
+//! wrote ([`names`]). Forms that depend on the names of columns are written out ([`expansions`]). Joins by USING and
+//! NATURAL become joins by ON ([`merged`]), rows are compared by component ([`rows`]), names of windows and of WITH are
+//! resolved ([`windows`], [`scopes`]), and statements that change tables become INSERT ([`changes`]). What is nested too
+//! deep, a `JOIN` without a condition, and clauses that nothing would read ([`unread`]) are refused.
 
+mod altered;
 mod beside;
 mod casts;
 mod changes;
@@ -14,6 +15,9 @@ mod copies;
 mod declared;
 mod dialect;
 mod escapes;
+mod expansions;
+mod fetch;
+mod fields;
 mod functions;
 mod grouping;
 mod items;
@@ -41,18 +45,22 @@ mod windows;
 use std::ops::ControlFlow;
 
 use datafusion::common::config::Dialect;
+use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::{CopyToSource, DFParserBuilder, Statement as ParsedStatement};
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CaseWhen, CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentList, FunctionArguments, Ident, Join, JoinConstraint, JoinOperator, LimitClause, ObjectName, Query,
-    Select, SelectFlavor, SelectItem, Statement as SqlStatement, TableFactor, UnaryOperator, Value, VisitorMut,
+    FunctionArgumentList, FunctionArguments, Ident, Join, JoinConstraint, JoinOperator, ObjectName, Query, Select,
+    SelectFlavor, SelectItem, Statement as SqlStatement, TableFactor, UnaryOperator, Value, VisitorMut,
     WildcardAdditionalOptions, helpers::attached_token::AttachedToken,
 };
+use datafusion::sql::sqlparser::parser::ParserError;
+use datafusion::sql::sqlparser::tokenizer::Tokenizer;
 
 use crate::error::{Result, SqlError};
 use crate::settings::Settings;
 
+pub(crate) use altered::{Altered, altered};
 pub(crate) use beside::beside;
 pub(crate) use changes::{column_name, found_table};
 pub(crate) use declared::{Declared, DeclaredKey};
@@ -93,13 +101,24 @@ pub(crate) async fn parse_returning(
 ) -> Result<(ParsedStatement, Option<ParsedStatement>)> {
     let insert = copies::as_insert(state, sql).await?;
     let sql = insert.as_deref().unwrap_or(sql);
-    let (mut statement, mut merges_columns) = match sql.len() {
-        ..=SHORT_BYTES => parsed(state, sql)?,
+    let mut statement = match sql.len() {
+        ..=SHORT_BYTES => read(state, sql)?,
         // A chain that the parser gives up in its midst is dropped as deep as it is.
-        bytes => {
-            let stack = (bytes * STACK_BYTES_PER_BYTE).min(STACK_BYTES_MAX);
-            stacker::maybe_grow(stack, stack, || parsed(state, sql))?
-        }
+        bytes => with_stack(bytes, || read(state, sql))?,
+    };
+    expansions::write_out(state, &mut statement, sql).await?;
+    settled(state, statement, sql).await
+}
+
+/// A statement without forms to be written out as it is planned, and its RETURNING.
+async fn settled(
+    state: &SessionState,
+    mut statement: ParsedStatement,
+    sql: &str,
+) -> Result<(ParsedStatement, Option<ParsedStatement>)> {
+    let mut merges_columns = match sql.len() {
+        ..=SHORT_BYTES => mend(state, &mut statement, sql)?,
+        bytes => with_stack(bytes, || mend(state, &mut statement, sql))?,
     };
     let returning = changes::take_returning(state, &mut statement).await?;
     merges_columns |= changes::rewrite(state, &mut statement).await?;
@@ -110,8 +129,14 @@ pub(crate) async fn parse_returning(
     Ok((statement, returning))
 }
 
-/// A statement, and whether joins of it merge columns.
-fn parsed(state: &SessionState, sql: &str) -> Result<(ParsedStatement, bool)> {
+/// Runs what recurses over a text of some bytes.
+fn with_stack<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+    let stack = (bytes * STACK_BYTES_PER_BYTE).min(STACK_BYTES_MAX);
+    stacker::maybe_grow(stack, stack, work)
+}
+
+/// The parser's tree of a statement, no deeper than it may be.
+fn read(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
     let dialect = state.config_options().sql_parser.dialect;
     let mut parsed = match dialect {
         Dialect::Generic => parse_generic(state, sql)?,
@@ -122,14 +147,19 @@ fn parsed(state: &SessionState, sql: &str) -> Result<(ParsedStatement, bool)> {
     let limit = settings.map_or_else(|| Settings::default().depth_limit, |settings| settings.depth_limit);
     shape::settle(&mut parsed, limit)?;
     readers::as_names(&mut parsed, sql);
-    functions::by_other_names(state, &mut parsed)?;
-    unread::check(state, &parsed)?;
-    let mut mends = Mends { scopes: scopes::Scopes::counted(&mut parsed), ..Mends::default() };
-    if visit(&mut parsed, &mut mends).is_break() {
+    Ok(parsed)
+}
+
+/// Mends a statement; gives whether joins of it merge columns.
+fn mend(state: &SessionState, parsed: &mut ParsedStatement, sql: &str) -> Result<bool> {
+    functions::by_other_names(state, parsed)?;
+    unread::check(state, parsed)?;
+    let mut mends = Mends { scopes: scopes::Scopes::counted(parsed), ..Mends::default() };
+    if visit(parsed, &mut mends).is_break() {
         return Err(mends.refused.unwrap_or_else(|| SqlError::Syntax("expected a statement".into())));
     }
-    names::keep(&mut parsed, sql);
-    Ok((parsed, mends.merges_columns))
+    names::keep(parsed, sql);
+    Ok(mends.merges_columns)
 }
 
 fn parse_generic(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
@@ -137,7 +167,10 @@ fn parse_generic(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
         return Ok(copy);
     }
     let limit = state.config_options().sql_parser.recursion_limit.get();
-    let builder = DFParserBuilder::new(sql).with_dialect(&SessionDialect).with_recursion_limit(limit);
+    let tokens = Tokenizer::new(&SessionDialect, sql).tokenize_with_location().map_err(ParserError::from);
+    let mut tokens = tokens.map_err(DataFusionError::from)?;
+    expansions::read_for(&mut tokens)?;
+    let builder = DFParserBuilder::new(tokens).with_dialect(&SessionDialect).with_recursion_limit(limit);
     let mut statements = builder.build()?.parse_statements()?;
     match (statements.pop_front(), statements.is_empty()) {
         (Some(statement), true) => Ok(statement),
@@ -214,10 +247,17 @@ impl Mends {
         }
     }
 
-    /// Refuses joins without a condition, of which DataFusion makes cross joins.
-    fn check_joins(&mut self, joins: &[Join]) -> ControlFlow<()> {
+    /// Refuses joins without a condition, of which DataFusion makes cross joins; semi and anti joins are of the left
+    /// table.
+    fn check_joins(&mut self, joins: &mut [Join]) -> ControlFlow<()> {
         use JoinOperator::*;
         for join in joins {
+            let none = JoinConstraint::None;
+            match &mut join.join_operator {
+                Semi(constraint) => join.join_operator = LeftSemi(std::mem::replace(constraint, none)),
+                Anti(constraint) => join.join_operator = LeftAnti(std::mem::replace(constraint, none)),
+                _ => {}
+            }
             self.merges_columns |= relations::merges(&join.join_operator);
             let (Join(JoinConstraint::None)
             | Inner(JoinConstraint::None)
@@ -226,10 +266,8 @@ impl Mends {
             | Right(JoinConstraint::None)
             | RightOuter(JoinConstraint::None)
             | FullOuter(JoinConstraint::None)
-            | Semi(JoinConstraint::None)
             | LeftSemi(JoinConstraint::None)
             | RightSemi(JoinConstraint::None)
-            | Anti(JoinConstraint::None)
             | LeftAnti(JoinConstraint::None)
             | RightAnti(JoinConstraint::None)) = &join.join_operator
             else {
@@ -256,7 +294,7 @@ impl VisitorMut for Mends {
     /// FETCH is LIMIT; names of WITH and of windows begin.
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         self.scopes.enter(query);
-        let done = self.windows.enter_query(query).and_then(|()| limit_by_fetch(query));
+        let done = self.windows.enter_query(query).and_then(|()| fetch::as_limit(query));
         self.go_on(done)
     }
 
@@ -269,7 +307,7 @@ impl VisitorMut for Mends {
             select.projection.push(SelectItem::Wildcard(WildcardAdditionalOptions::default()));
             select.flavor = SelectFlavor::Standard;
         }
-        select.from.iter().try_for_each(|table| self.check_joins(&table.joins))
+        select.from.iter_mut().try_for_each(|table| self.check_joins(&mut table.joins))
     }
 
     fn post_visit_select(&mut self, _select: &mut Select) -> ControlFlow<()> {
@@ -284,7 +322,7 @@ impl VisitorMut for Mends {
             relations::name_columns(&mut subquery.body);
         }
         let TableFactor::NestedJoin { table_with_joins, alias } = factor else { return ControlFlow::Continue(()) };
-        self.check_joins(&table_with_joins.joins)?;
+        self.check_joins(&mut table_with_joins.joins)?;
         if alias.is_some()
             && let Ok(subquery) = relations::all_of(table_with_joins.as_ref().clone())
         {
@@ -329,6 +367,8 @@ impl VisitorMut for Mends {
             *expr = call(name, arguments.into());
         }
         times::with_all_digits(expr);
+        times::with_units(expr);
+        fields::as_subscripts(expr);
         lengths::cut(expr);
         // Quotients of integers are integers anyway.
         if let Expr::BinaryOp { op: op @ BinaryOperator::DuckIntegerDivide, .. } = expr {
@@ -370,21 +410,6 @@ impl VisitorMut for Mends {
         }
         ControlFlow::Continue(())
     }
-}
-
-/// `FETCH FIRST n ROWS ONLY` is `LIMIT n`.
-fn limit_by_fetch(query: &mut Query) -> Result<()> {
-    let Some(fetch) = query.fetch.take() else { return Ok(()) };
-    let rows = fetch.quantity.unwrap_or_else(|| Expr::value(Value::Number("1".into(), false)));
-    match &mut query.limit_clause {
-        None => {
-            let limit = LimitClause::LimitOffset { limit: Some(rows), offset: None, limit_by: Vec::new() };
-            query.limit_clause = Some(limit);
-        }
-        Some(LimitClause::LimitOffset { limit: limit @ None, offset: _, limit_by: _ }) => *limit = Some(rows),
-        Some(_) => return Err(SqlError::Syntax("LIMIT and FETCH stand in one query".into())),
-    }
-    Ok(())
 }
 
 /// `CASE WHEN … THEN … ELSE … END`.

@@ -16,6 +16,7 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Whitespace};
 
 use super::dialect::SessionDialect;
+use super::expansions::has_columns;
 use super::items::{column_name, folded};
 
 /// Longest name, in characters; a longer text is left to DataFusion.
@@ -66,7 +67,7 @@ impl VisitorMut for Names<'_> {
 
 /// Whether an expression brings no name.
 fn is_unnamed(expr: &Expr) -> bool {
-    column_name(expr).is_none() && !spreads(expr)
+    column_name(expr).is_none() && !spreads(expr) && !has_columns(expr)
 }
 
 /// The name of a scalar subquery's column, where that is a column or has an alias.

@@ -118,7 +118,7 @@ pub(super) fn all_of(table: TableWithJoins) -> Result<Box<Query>> {
 }
 
 /// `WITH … (query)`.
-fn below(with: With, query: Box<Query>) -> Box<Query> {
+pub(super) fn below(with: With, query: Box<Query>) -> Box<Query> {
     let mut outer = query.clone();
     *outer.body = SetExpr::Query(query);
     outer.with = Some(with);
@@ -177,7 +177,7 @@ impl Surroundings {
     }
 
     /// The WITH clauses that what is visited may name.
-    fn scopes(&self) -> Vec<With> {
+    pub(super) fn scopes(&self) -> Vec<With> {
         self.queries.iter().filter_map(Around::visible).collect()
     }
 

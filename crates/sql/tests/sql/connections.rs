@@ -518,3 +518,26 @@ async fn a_lost_device_is_told_to_every_connection() {
         assert_eq!(first(connection, sql).await, "0 166833");
     }
 }
+
+#[tokio::test]
+async fn a_temporary_table_is_of_its_connection_alone() {
+    for database in databases() {
+        let [one, other] = [database.connect(), database.connect()];
+        collect(&one, "CREATE TABLE t AS SELECT 1 AS a").await;
+        let sql = "SELECT sum(a) FROM t";
+        // A plan of the table of all is kept.
+        assert_eq!(first(&one, sql).await, "1");
+        assert_eq!(first(&other, sql).await, "1");
+        collect(&other, "CREATE TEMP TABLE t AS SELECT 7 AS a").await;
+        assert_eq!(first(&other, sql).await, "7");
+        assert_eq!(first(&one, sql).await, "1");
+        assert_eq!(first(&other, sql).await, "7");
+        collect(&other, "INSERT INTO t VALUES (8)").await;
+        assert_eq!(first(&one, sql).await, "1");
+        assert_eq!(first(&other, sql).await, "15");
+        collect(&other, "CREATE TEMP TABLE own AS SELECT 1 AS a").await;
+        assert!(error(&one, "SELECT * FROM own").await.contains("SQL-002"));
+        collect(&other, "DROP TABLE t").await;
+        assert_eq!(first(&other, sql).await, "1");
+    }
+}

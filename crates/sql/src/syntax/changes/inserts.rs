@@ -11,7 +11,7 @@ use super::refuse;
 use crate::error::{Result, SqlError};
 use crate::memory_table::MemoryTable;
 
-/// Completes an INSERT.
+/// Completes an INSERT whose ON CONFLICT has been taken.
 pub(super) async fn complete(state: &SessionState, insert: &mut Insert) -> Result<()> {
     let Insert {
         insert_token: _,

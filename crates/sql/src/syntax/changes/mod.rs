@@ -12,6 +12,7 @@ mod inserts;
 mod merges;
 mod parts;
 mod returning;
+mod upserts;
 
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::Statement as ParsedStatement;
@@ -27,6 +28,7 @@ use crate::memory_table::Action;
 use parts::{Target, aliased, is_default, number};
 pub(crate) use parts::{column_name, found_table};
 pub(super) use returning::take as take_returning;
+use upserts::Conflict;
 
 /// Rewrites a statement that changes a table, below EXPLAIN and PREPARE too; gives whether joins of it merge columns.
 pub(super) async fn rewrite(state: &SessionState, parsed: &mut ParsedStatement) -> Result<bool> {
@@ -61,8 +63,15 @@ async fn of_statement(state: &SessionState, statement: &mut SqlStatement) -> Res
             return Ok(merges);
         }
         SqlStatement::Insert(insert) => {
+            let conflict = Conflict::take(insert)?;
             inserts::complete(state, insert).await?;
-            return Ok(false);
+            match conflict {
+                Some(conflict) => match conflict.merge(state, insert).await? {
+                    Some(merge) => merges::of_merge(state, merge).await?,
+                    None => return Ok(false),
+                },
+                None => return Ok(false),
+            }
         }
         SqlStatement::Delete(delete) => of_delete(state, delete.clone()).await?,
         SqlStatement::Update(update) => of_update(state, update.clone()).await?,

@@ -277,11 +277,11 @@ pub(super) fn adds_rows(join: &JoinOperator) -> bool {
 /// `SELECT items FROM tables WHERE selection`, and whether joins of it merge columns.
 pub(super) fn select(
     items: Vec<SelectItem>,
-    tables: Vec<TableWithJoins>,
+    mut tables: Vec<TableWithJoins>,
     selection: Option<Expr>,
 ) -> Result<(Box<Query>, bool)> {
     let mut mends = Mends::default();
-    if tables.iter().try_for_each(|table| mends.check_joins(&table.joins)).is_break() {
+    if tables.iter_mut().try_for_each(|table| mends.check_joins(&mut table.joins)).is_break() {
         return Err(mends.refused.unwrap_or_else(|| SqlError::Syntax("expected a condition of JOIN".into())));
     }
     let mut tables = tables.into_iter();

@@ -171,7 +171,8 @@ pub(super) fn view(view: &CreateView) -> Result<()> {
         cluster_by,
         comment,
         with_no_schema_binding,
-        if_not_exists,
+        // The connection looks whether it is there.
+        if_not_exists: _,
         temporary,
         copy_grants,
         to,
@@ -188,7 +189,6 @@ pub(super) fn view(view: &CreateView) -> Result<()> {
         ("CREATE MATERIALIZED VIEW", *materialized),
         ("CREATE SECURE VIEW", *secure),
         ("CREATE TEMPORARY VIEW", *temporary),
-        ("CREATE VIEW IF NOT EXISTS", *if_not_exists),
         ("options of CREATE VIEW", *options != CreateTableOptions::None),
         ("CLUSTER BY of CREATE VIEW", !cluster_by.is_empty()),
         ("COMMENT of CREATE VIEW", comment.is_some()),

@@ -48,9 +48,7 @@ pub(super) fn query(query: &Query, may_make_table: bool) -> Result<()> {
         }
         Some(LimitClause::OffsetCommaLimit { offset: _, limit: _ }) | None => {}
     }
-    if let Some(Fetch { with_ties, percent, quantity: _ }) = fetch {
-        refuse([("FETCH … WITH TIES", *with_ties), ("FETCH … PERCENT", *percent)])?;
-    }
+    if let Some(Fetch { with_ties: _, percent: _, quantity: _ }) = fetch {}
     if let Some(lock) = locks.first() {
         return Err(SqlError::Unsupported(lock.to_string()));
     }

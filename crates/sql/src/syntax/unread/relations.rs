@@ -14,8 +14,9 @@ pub(super) fn joins(tables: &TableWithJoins) -> Result<()> {
 }
 
 pub(super) fn join(join: &Join) -> Result<()> {
+    // GLOBAL is what is read for ASOF, which [`expansions`](super::super::expansions) takes.
     let Join { relation: _, global, join_operator } = join;
-    refuse([("GLOBAL JOIN", *global)])?;
+    refuse([("ASOF JOIN here", *global)])?;
     let name = match join_operator {
         JoinOperator::Join(_)
         | JoinOperator::Inner(_)
@@ -28,12 +29,14 @@ pub(super) fn join(join: &Join) -> Result<()> {
         | JoinOperator::LeftSemi(_)
         | JoinOperator::RightSemi(_)
         | JoinOperator::LeftAnti(_)
-        | JoinOperator::RightAnti(_) => return Ok(()),
-        JoinOperator::Semi(_) => "SEMI JOIN; write LEFT SEMI JOIN",
-        JoinOperator::Anti(_) => "ANTI JOIN; write LEFT ANTI JOIN",
+        | JoinOperator::RightAnti(_)
+        | JoinOperator::Semi(_)
+        | JoinOperator::Anti(_) => return Ok(()),
         JoinOperator::CrossApply => "CROSS APPLY; write CROSS JOIN LATERAL",
         JoinOperator::OuterApply => "OUTER APPLY; write LEFT JOIN LATERAL",
-        JoinOperator::AsOf { match_condition: _, constraint: _ } => "ASOF JOIN",
+        JoinOperator::AsOf { match_condition: _, constraint: _ } => {
+            "ASOF JOIN … MATCH_CONDITION; write the condition behind ON"
+        }
         JoinOperator::StraightJoin(_) => "STRAIGHT_JOIN",
         JoinOperator::ArrayJoin | JoinOperator::LeftArrayJoin | JoinOperator::InnerArrayJoin => "ARRAY JOIN",
     };

@@ -1,0 +1,217 @@
+//! INSERT with ON CONFLICT, OR REPLACE and OR IGNORE, as MERGE.
+//!
+//! A row conflicts with the row of the table that has its key. OR REPLACE sets the columns that are inserted, as in
+//! DuckDB; of several rows of one key it takes the first, and so does DO NOTHING. DO UPDATE refuses several rows of one
+//! key, as in PostgreSQL: they change one row, or repeat its key.
+
+use std::ops::ControlFlow;
+
+use datafusion::execution::SessionState;
+use datafusion::sql::sqlparser::ast::{
+    Assignment, ConflictTarget, DoUpdate, Expr, Ident, Insert, Merge, ObjectName, OnConflict, OnConflictAction,
+    OnInsert, Query, SqliteOnConflict, Statement as SqlStatement, TableAliasColumnDef, TableFactor, TableObject,
+    VisitorMut,
+};
+use datafusion::sql::sqlparser::parser::Parser;
+
+use super::super::dialect::SessionDialect;
+use super::super::expansions;
+use super::super::items::folded;
+use super::super::visits;
+use super::parts::found;
+use crate::error::{Result, SqlError};
+use crate::memory_table::MemoryTable;
+
+/// The table whose place the source takes.
+const SOURCE: &str = "\u{2063}source";
+/// The number of a row of the source.
+const NUMBER: &str = "\u{2063}number";
+
+/// What becomes of rows that conflict.
+pub(super) enum Conflict {
+    Ignore(Option<Vec<String>>),
+    Replace,
+    Update(Option<Vec<String>>, DoUpdate),
+}
+
+impl Conflict {
+    /// Takes what an INSERT says of conflicts.
+    ///
+    /// # Errors
+    /// [`SqlError::Unsupported`] for other forms.
+    pub(super) fn take(insert: &mut Insert) -> Result<Option<Conflict>> {
+        let refused = |what: &str| Err(SqlError::Unsupported(format!("{what} in INSERT")));
+        match (insert.or.take(), insert.on.take()) {
+            (None, None) => Ok(None),
+            (Some(SqliteOnConflict::Replace), None) => Ok(Some(Conflict::Replace)),
+            (Some(SqliteOnConflict::Ignore), None) => Ok(Some(Conflict::Ignore(None))),
+            (Some(_), None) => refused("OR ROLLBACK, ABORT and FAIL"),
+            (Some(_), Some(_)) => refused("OR beside ON CONFLICT"),
+            (None, Some(OnInsert::OnConflict(OnConflict { conflict_target, action }))) => {
+                let columns = match conflict_target {
+                    None => None,
+                    Some(ConflictTarget::Columns(columns)) => Some(columns.iter().map(folded).collect()),
+                    Some(ConflictTarget::OnConstraint(_)) => return refused("ON CONFLICT ON CONSTRAINT"),
+                };
+                Ok(Some(match action {
+                    OnConflictAction::DoNothing => Conflict::Ignore(columns),
+                    OnConflictAction::DoUpdate(update) => Conflict::Update(columns, update),
+                }))
+            }
+            (None, Some(_)) => refused("ON DUPLICATE KEY"),
+        }
+    }
+
+    /// The MERGE of an INSERT; none where no row may conflict.
+    ///
+    /// # Errors
+    /// [`SqlError::Planning`] for columns that are no key, [`SqlError::Unsupported`] where it is open which key is meant.
+    pub(super) async fn merge(self, state: &SessionState, insert: &Insert) -> Result<Option<Merge>> {
+        let (TableObject::TableName(name), Some(source)) = (&insert.table, &insert.source) else {
+            return Err(SqlError::Unsupported("ON CONFLICT in an INSERT without rows".into()));
+        };
+        let provider = found(state, name).await?;
+        let Some(table) = provider.downcast_ref::<MemoryTable>() else {
+            return Err(SqlError::Unsupported(format!("ON CONFLICT into {name}, which is no table in memory")));
+        };
+        let wanted = match &self {
+            Conflict::Ignore(columns) | Conflict::Update(columns, _) => columns.as_ref(),
+            Conflict::Replace => None,
+        };
+        let keys = table.keys();
+        let key = match (wanted, keys.as_slice()) {
+            (Some(wanted), keys) => {
+                let is_it =
+                    |key: &&Vec<String>| key.len() == wanted.len() && wanted.iter().all(|name| key.contains(name));
+                keys.iter().find(is_it).ok_or_else(|| {
+                    SqlError::Planning(format!("ON CONFLICT ({}), which is no key of {name}", wanted.join(", ")))
+                })?
+            }
+            (None, [key]) => key,
+            (None, []) if matches!(self, Conflict::Ignore(_)) => return Ok(None),
+            (None, []) => return Err(SqlError::Planning(format!("{name} has no PRIMARY KEY and nothing UNIQUE"))),
+            (None, _) => {
+                return Err(SqlError::Unsupported(format!(
+                    "a conflict with one of several keys of {name}; name its columns by ON CONFLICT (…)"
+                )));
+            }
+        };
+        let columns: Vec<String> = match insert.columns.is_empty() {
+            true => provider.schema().fields().iter().map(|field| field.name().clone()).collect(),
+            false => insert.columns.iter().filter_map(|name| name.0.last()?.as_ident().map(folded)).collect(),
+        };
+        if let Some(name) = key.iter().find(|name| !columns.contains(name)) {
+            return Err(SqlError::Unsupported(format!("a default for '{name}', a column of the key of a conflict")));
+        }
+        let own = name.0.last().map(ToString::to_string).unwrap_or_default();
+        let quoted = |name: &String| Ident::with_quote('"', name.as_str()).to_string();
+        let excluded = |name: &String| format!("excluded.{}", quoted(name));
+        let all = |of: &dyn Fn(&String) -> String, names: &[String]| names.iter().map(of).collect::<Vec<_>>();
+        let (listed, key_names) = (all(&quoted, &columns).join(", "), all(&quoted, key));
+        let update = match &self {
+            Conflict::Ignore(_) => String::new(),
+            Conflict::Replace => {
+                let set = |name: &String| format!("{} = {}", quoted(name), excluded(name));
+                let rest: Vec<String> = columns.iter().filter(|name| !key.contains(name)).map(set).collect();
+                match rest.is_empty() {
+                    true => String::new(),
+                    false => format!("WHEN MATCHED THEN UPDATE SET {} ", rest.join(", ")),
+                }
+            }
+            Conflict::Update(_, DoUpdate { assignments, selection }) => {
+                let mut assignments = assignments.clone();
+                for Assignment { target: _, value } in &mut assignments {
+                    qualify(value, name);
+                }
+                let condition = selection.clone().map_or_else(String::new, |mut condition| {
+                    qualify(&mut condition, name);
+                    format!("AND ({condition}) ")
+                });
+                let set: Vec<String> = assignments.iter().map(ToString::to_string).collect();
+                format!("WHEN MATCHED {condition}THEN UPDATE SET {} ", set.join(", "))
+            }
+        };
+        let rows = match &self {
+            Conflict::Update(..) => format!("SELECT {listed} FROM \"{SOURCE}\""),
+            Conflict::Ignore(_) | Conflict::Replace => {
+                let unknown = key_names.iter().map(|name| format!(" OR {name} IS NULL")).collect::<String>();
+                format!(
+                    "SELECT {listed} FROM (SELECT *, row_number() OVER () AS \"{NUMBER}\" FROM \"{SOURCE}\") AS numbered \
+                     QUALIFY row_number() OVER (PARTITION BY {} ORDER BY \"{NUMBER}\") = 1{unknown}",
+                    key_names.join(", ")
+                )
+            }
+        };
+        let on = key.iter().map(|name| format!("{own}.{} = {}", quoted(name), excluded(name))).collect::<Vec<_>>();
+        let values = all(&excluded, &columns).join(", ");
+        let text = format!(
+            "MERGE INTO {name} USING ({rows}) AS excluded ON {} {update}WHEN NOT MATCHED THEN INSERT ({listed}) \
+             VALUES ({values})",
+            on.join(" AND ")
+        );
+        let parsed = Parser::new(&SessionDialect).try_with_sql(&text).and_then(|mut parser| parser.parse_statement());
+        let mut merge = match parsed.map_err(|error| SqlError::Internal(format!("{error} in {text}")))? {
+            SqlStatement::Merge(merge) => merge,
+            other => return Err(SqlError::Internal(format!("{other} is no MERGE"))),
+        };
+        let _ = visits::visit_mut(&mut merge.source, &mut Put { source, columns: &columns });
+        Ok(Some(merge))
+    }
+}
+
+/// Puts the rows of an INSERT in their place.
+struct Put<'a> {
+    source: &'a Query,
+    columns: &'a [String],
+}
+
+impl VisitorMut for Put<'_> {
+    type Break = ();
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        let TableFactor::Table { name, .. } = factor else { return ControlFlow::Continue(()) };
+        if name.0.last().and_then(|name| name.as_ident()).is_none_or(|name| name.value != SOURCE) {
+            return ControlFlow::Continue(());
+        }
+        let mut alias = expansions::alias(SOURCE);
+        alias.columns = self
+            .columns
+            .iter()
+            .map(|name| TableAliasColumnDef { name: Ident::with_quote('"', name.as_str()), data_type: None })
+            .collect();
+        *factor = expansions::subquery(false, Box::new(self.source.clone()), Some(alias));
+        ControlFlow::Break(())
+    }
+}
+
+/// Calls columns without a table's name by that of a table; those of subqueries stay.
+fn qualify(expr: &mut Expr, table: &ObjectName) {
+    struct Names {
+        table: Option<Ident>,
+        depth: usize,
+    }
+    impl VisitorMut for Names {
+        type Break = ();
+        fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
+            self.depth += 1;
+            ControlFlow::Continue(())
+        }
+        fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
+            self.depth -= 1;
+            ControlFlow::Continue(())
+        }
+        fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+            if self.depth == 0
+                && let (Expr::Identifier(name), Some(table)) = (&*expr, &self.table)
+            {
+                *expr = Expr::CompoundIdentifier(vec![table.clone(), name.clone()]);
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    if !super::is_default(expr) {
+        let _ = visits::visit_mut(
+            expr,
+            &mut Names { table: table.0.last().and_then(|table| table.as_ident()).cloned(), depth: 0 },
+        );
+    }
+}

@@ -1,0 +1,327 @@
+//! Forms of SQL that stand for longer ones, written out before anything else of a statement is read.
+//!
+//! Aliases of the same select list ([`aliases`]), `* RENAME`, `* REPLACE` and COLUMNS ([`wildcards`]), PIVOT and UNPIVOT
+//! ([`pivots`]), ASOF JOIN ([`asof`]), TABLESAMPLE ([`samples`]) and SUMMARIZE ([`summaries`]) depend on the names of
+//! columns. A table's columns are those of the plan of `SELECT * FROM table`, below the WITH clauses around it.
+//!
+//! Invariant: queries are written out from the inside, so that whatever is planned for its columns holds none of these
+//! forms.
+
+mod aliases;
+mod asof;
+mod pivots;
+mod samples;
+mod statements;
+mod summaries;
+mod tokens;
+mod wildcards;
+
+use std::ops::ControlFlow;
+
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::TableReference;
+use datafusion::execution::SessionState;
+use datafusion::sql::parser::Statement as ParsedStatement;
+use datafusion::sql::sqlparser::ast::{
+    Expr, Ident, Query, Select, SetExpr, Statement as SqlStatement, TableAlias, TableFactor, TableWithJoins,
+    VisitorMut, With,
+};
+use datafusion::sql::sqlparser::parser::Parser;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::dialect::SessionDialect;
+use super::items::{about_repeated_names, folded, is_about_repeated_names};
+use super::names;
+use super::relations::{self, Surroundings};
+use crate::error::{Result, SqlError};
+
+pub(super) use statements::statement;
+pub(super) use tokens::read_for;
+pub(super) use wildcards::has_columns;
+
+/// Writes out all forms of a statement whose text is `sql`.
+///
+/// # Errors
+/// [`SqlError::Unsupported`] for what is not done of a form, and what is wrong with tables whose columns are asked for.
+pub(super) async fn write_out(state: &SessionState, parsed: &mut ParsedStatement, sql: &str) -> Result<()> {
+    let (mut passed, mut is_named) = (0, false);
+    loop {
+        let mut find = Queries { passed, ..Queries::default() };
+        let ControlFlow::Break(found) = super::visit(parsed, &mut find) else { return Ok(()) };
+        let Some((mut query, scopes)) = found else { return Ok(()) };
+        if !is_named {
+            // Items have the names of what was written.
+            names::keep(parsed, sql);
+            is_named = true;
+            continue;
+        }
+        in_query(state, &mut query, &scopes).await?;
+        // A name that is a column's stays as it is.
+        let next = passed + usize::from(has_forms(&query.body));
+        let mut put = Queries { passed, replacement: Some(query), ..Queries::default() };
+        let _ = super::visit(parsed, &mut put);
+        passed = next;
+    }
+}
+
+/// Queries with forms to be written out, up to one by its number, from the inside.
+#[derive(Default)]
+struct Queries {
+    /// How many are passed over.
+    passed: usize,
+    surroundings: Surroundings,
+    /// What takes the place of the query.
+    replacement: Option<Box<Query>>,
+}
+
+impl VisitorMut for Queries {
+    /// The query and the WITH clauses that its tables may name, where it is not replaced.
+    type Break = Option<(Box<Query>, Vec<With>)>;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
+        self.surroundings.enter(query);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
+        if has_forms(&query.body) {
+            if self.passed == 0 {
+                return ControlFlow::Break(match self.replacement.take() {
+                    Some(replacement) => {
+                        *query = *replacement;
+                        None
+                    }
+                    None => Some((Box::new(query.clone()), self.surroundings.scopes())),
+                });
+            }
+            self.passed -= 1;
+        }
+        self.surroundings.leave();
+        ControlFlow::Continue(())
+    }
+}
+
+/// Whether a query's own SELECTs have forms to be written out.
+fn has_forms(body: &SetExpr) -> bool {
+    match body {
+        SetExpr::Select(select) => {
+            select.from.iter().any(in_tables) || wildcards::are_in(select) || aliases::are_in(select)
+        }
+        SetExpr::SetOperation { left, right, .. } => has_forms(left) || has_forms(right),
+        _ => false,
+    }
+}
+
+fn in_tables(tables: &TableWithJoins) -> bool {
+    is_form(&tables.relation) || tables.joins.iter().any(|join| join.global || is_form(&join.relation))
+}
+
+fn is_form(factor: &TableFactor) -> bool {
+    match factor {
+        TableFactor::Pivot { .. } | TableFactor::Unpivot { .. } => true,
+        TableFactor::Table { sample, .. } | TableFactor::Derived { sample, .. } => sample.is_some(),
+        TableFactor::NestedJoin { table_with_joins, .. } => in_tables(table_with_joins),
+        other => summaries::summarized(other).is_some(),
+    }
+}
+
+async fn in_query(state: &SessionState, query: &mut Query, scopes: &[With]) -> Result<()> {
+    if let SetExpr::Select(select) = query.body.as_ref()
+        && let [TableWithJoins { relation, .. }] = select.from.as_slice()
+        && let Some(summarized) = summaries::summarized(relation)
+    {
+        *query = summaries::of_query(state, summarized.clone(), scopes).await?;
+        return Ok(());
+    }
+    let mut hidden = Vec::new();
+    for select in selects(&mut query.body) {
+        for tables in &mut select.from {
+            of_tables(state, tables, scopes, &mut hidden).await?;
+        }
+    }
+    asof::call_hidden(query, &hidden)?;
+    for select in selects(&mut query.body) {
+        if !wildcards::are_in(select) && !aliases::are_in(select) {
+            continue;
+        }
+        let columns = columns_of(state, select.from.clone(), scopes).await;
+        if wildcards::are_in(select) {
+            match &columns {
+                Ok(columns) => wildcards::write_out(select, columns)?,
+                Err(_) => return columns.map(drop),
+            }
+        }
+        // A table that reads columns of a query around has none that are known here.
+        if let Ok(columns) = columns {
+            aliases::write_out(state, select, &columns)?;
+        }
+    }
+    Ok(())
+}
+
+/// The SELECTs of a query; queries in parentheses have their own.
+fn selects(body: &mut SetExpr) -> Vec<&mut Select> {
+    match body {
+        SetExpr::Select(select) => vec![select.as_mut()],
+        SetExpr::SetOperation { left, right, .. } => {
+            let mut found = selects(left);
+            found.extend(selects(right));
+            found
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Writes out the forms of tables that are joined; those that `*` does not list are added to `hidden`.
+fn of_tables<'a>(
+    state: &'a SessionState,
+    tables: &'a mut TableWithJoins,
+    scopes: &'a [With],
+    hidden: &'a mut Vec<asof::Hidden>,
+) -> BoxFuture<'a, Result<()>> {
+    async move {
+        of_factor(state, &mut tables.relation, scopes, hidden).await?;
+        for place in 0..tables.joins.len() {
+            of_factor(state, &mut tables.joins[place].relation, scopes, hidden).await?;
+            if tables.joins[place].global {
+                let left = TableWithJoins { relation: tables.relation.clone(), joins: tables.joins[..place].to_vec() };
+                asof::of_join(state, left, &mut tables.joins[place], scopes, hidden).await?;
+            }
+        }
+        Ok(())
+    }
+    .boxed()
+}
+
+fn of_factor<'a>(
+    state: &'a SessionState,
+    factor: &'a mut TableFactor,
+    scopes: &'a [With],
+    hidden: &'a mut Vec<asof::Hidden>,
+) -> BoxFuture<'a, Result<()>> {
+    async move {
+        match factor {
+            TableFactor::NestedJoin { table_with_joins, .. } => {
+                of_tables(state, table_with_joins, scopes, hidden).await?
+            }
+            TableFactor::Pivot { table, .. } => {
+                of_factor(state, table, scopes, hidden).await?;
+                *factor = pivots::pivot(state, factor.clone(), scopes).await?;
+            }
+            TableFactor::Unpivot { table, .. } => {
+                of_factor(state, table, scopes, hidden).await?;
+                *factor = pivots::unpivot(state, factor.clone(), scopes).await?;
+            }
+            TableFactor::Table { sample, .. } | TableFactor::Derived { sample, .. } => {
+                if let Some(sample) = sample.take() {
+                    *factor = samples::of_table(state, factor.clone(), sample, scopes).await?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+    .boxed()
+}
+
+/// A column of a table.
+struct Column {
+    table: Option<TableReference>,
+    name: String,
+    data_type: DataType,
+}
+
+impl Column {
+    /// Its name, with that of its table where another column has the name too.
+    ///
+    /// # Errors
+    /// [`SqlError::Planning`] where its table has no name.
+    fn called(&self, columns: &[Column]) -> Result<Expr> {
+        let name = quoted(&self.name);
+        if columns.iter().filter(|column| column.name == self.name).count() == 1 {
+            return Ok(Expr::Identifier(name));
+        }
+        self.of_table().ok_or_else(|| SqlError::Planning(format!("column '{}' is that of several tables", self.name)))
+    }
+
+    /// Its name behind that of its table.
+    fn of_table(&self) -> Option<Expr> {
+        let table = self.table.as_ref()?;
+        let parts = [table.catalog(), table.schema(), Some(table.table()), Some(self.name.as_str())];
+        Some(Expr::CompoundIdentifier(parts.into_iter().flatten().map(quoted).collect()))
+    }
+}
+
+fn quoted(name: &str) -> Ident {
+    Ident::with_quote('"', name)
+}
+
+/// The columns of tables that are joined.
+async fn columns_of(state: &SessionState, tables: Vec<TableWithJoins>, scopes: &[With]) -> Result<Vec<Column>> {
+    let mut tables = tables.into_iter();
+    let Some(first) = tables.next() else { return Ok(Vec::new()) };
+    let mut query = relations::all_of(first)?;
+    if let SetExpr::Select(select) = query.body.as_mut() {
+        select.from.extend(tables);
+    }
+    columns_of_query(state, query, scopes).await
+}
+
+async fn columns_of_factor(state: &SessionState, table: &TableFactor, scopes: &[With]) -> Result<Vec<Column>> {
+    columns_of(state, vec![TableWithJoins { relation: table.clone(), joins: Vec::new() }], scopes).await
+}
+
+async fn columns_of_query(state: &SessionState, query: Box<Query>, scopes: &[With]) -> Result<Vec<Column>> {
+    let planned = state.statement_to_plan(settled(state, query, scopes).await?).await;
+    let plan = planned.map_err(|error| match is_about_repeated_names(&error) {
+        true => about_repeated_names(error),
+        false => error.into(),
+    })?;
+    let column = |(table, field): (Option<&TableReference>, &FieldRef)| Column {
+        table: table.cloned(),
+        name: field.name().clone(),
+        data_type: field.data_type().clone(),
+    };
+    Ok(plan.schema().iter().map(column).collect())
+}
+
+/// A query below the WITH clauses around it, as it is planned.
+async fn settled(state: &SessionState, mut query: Box<Query>, scopes: &[With]) -> Result<ParsedStatement> {
+    for with in scopes.iter().rev() {
+        query = relations::below(with.clone(), query);
+    }
+    let statement = ParsedStatement::Statement(Box::new(SqlStatement::Query(query)));
+    Ok(Box::pin(super::settled(state, statement, "")).await?.0)
+}
+
+/// A query by its text.
+fn query_of(text: &str) -> Result<Box<Query>> {
+    let parsed = Parser::new(&SessionDialect).try_with_sql(text).and_then(|mut parser| parser.parse_query());
+    parsed.map_err(|error| SqlError::Internal(format!("{error} in {text}")))
+}
+
+/// A condition by its text.
+fn condition_of(text: &str) -> Result<Expr> {
+    let parsed = Parser::new(&SessionDialect).try_with_sql(text).and_then(|mut parser| parser.parse_expr());
+    parsed.map_err(|error| SqlError::Internal(format!("{error} in {text}")))
+}
+
+/// `(query) AS name`.
+pub(super) fn subquery(lateral: bool, query: Box<Query>, alias: Option<TableAlias>) -> TableFactor {
+    TableFactor::Derived { lateral, subquery: query, alias, sample: None }
+}
+
+pub(super) fn alias(name: &str) -> TableAlias {
+    TableAlias { explicit: true, name: quoted(name), columns: Vec::new(), at: None }
+}
+
+/// The last part of a table's name.
+fn name_of(table: &TableFactor) -> Option<String> {
+    relations::name_of(table)?.last().map(folded)
+}
+
+/// Names in quotes, one behind the other.
+fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    names.into_iter().map(|name| quoted(name).to_string()).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,119 @@
+//! FETCH: `FETCH FIRST n ROWS ONLY` is `LIMIT n`; with TIES and PERCENT it is a condition on ranks.
+//!
+//! DataFusion 55.2 has neither. `FETCH FIRST n ROWS WITH TIES` keeps the rows whose rank in the query's order is n at
+//! most, or that of the last row before it and OFFSET's; PERCENT counts the rows, rounded up, and then does the same by
+//! numbers of rows. The condition is one of QUALIFY, around the query where it has DISTINCT, QUALIFY or set operations.
+
+use datafusion::sql::sqlparser::ast::{
+    Expr, Fetch, LimitClause, Offset, OrderBy, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr,
+    TableAlias, TableFactor, TableWithJoins, Value,
+};
+use datafusion::sql::sqlparser::parser::Parser;
+
+use super::dialect::SessionDialect;
+use super::items::column_name;
+use super::relations;
+use crate::error::{Result, SqlError};
+
+/// Reads FETCH of a query.
+///
+/// # Errors
+/// [`SqlError::Syntax`] for LIMIT beside it and WITH TIES without ORDER BY; [`SqlError::Unsupported`] for an order whose
+/// keys cannot be named.
+pub(super) fn as_limit(query: &mut Query) -> Result<()> {
+    let Some(Fetch { with_ties, percent, quantity }) = query.fetch.take() else { return Ok(()) };
+    let rows = quantity.unwrap_or_else(|| Expr::value(Value::Number("1".into(), false)));
+    let offset = match &query.limit_clause {
+        None => None,
+        Some(LimitClause::LimitOffset { limit: None, offset, limit_by: _ }) => offset.as_ref(),
+        Some(_) => return Err(SqlError::Syntax("LIMIT and FETCH stand in one query".into())),
+    };
+    if !with_ties && !percent {
+        let offset = offset.cloned();
+        query.limit_clause = Some(LimitClause::LimitOffset { limit: Some(rows), offset, limit_by: Vec::new() });
+        return Ok(());
+    }
+    let skipped = offset.map_or_else(|| "0".to_string(), |Offset { value, rows: _ }| value.to_string());
+    let is_bare = matches!(query.body.as_ref(), SetExpr::Select(select) if is_bare(select));
+    let columns = columns(&query.body);
+    if !is_bare {
+        let inner =
+            Query { with: None, order_by: None, limit_clause: None, pipe_operators: Vec::new(), ..query.clone() };
+        let alias = TableAlias { explicit: true, name: "rows".into(), columns: Vec::new(), at: None };
+        let relation =
+            TableFactor::Derived { lateral: false, subquery: Box::new(inner), alias: Some(alias), sample: None };
+        query.body = relations::all_of(TableWithJoins { relation, joins: Vec::new() })?.body;
+    }
+    let keys = match &query.order_by {
+        None if with_ties => return Err(SqlError::Syntax("FETCH … WITH TIES needs ORDER BY".into())),
+        None => Vec::new(),
+        Some(OrderBy { kind: OrderByKind::Expressions(keys), .. }) => {
+            keys.iter().map(|key| called(key, &columns)).collect::<Result<_>>()?
+        }
+        Some(OrderBy { kind: OrderByKind::All(_), .. }) => {
+            return Err(SqlError::Unsupported("ORDER BY ALL with TIES and PERCENT of FETCH".into()));
+        }
+    };
+    let order = match keys.is_empty() {
+        true => String::new(),
+        false => format!("ORDER BY {}", keys.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
+    };
+    let function = if with_ties { "rank" } else { "row_number" };
+    let last = match percent {
+        true => format!("CAST(ceil(CAST(({rows}) AS DOUBLE) * count(*) OVER () / 100) AS BIGINT)"),
+        false => format!("({rows})"),
+    };
+    let text = format!("{function}() OVER ({order}) <= {last} + ({skipped})");
+    let parsed = Parser::new(&SessionDialect).try_with_sql(&text).and_then(|mut parser| parser.parse_expr());
+    let condition = parsed.map_err(|error| SqlError::Internal(error.to_string()))?;
+    if let SetExpr::Select(select) = query.body.as_mut() {
+        select.qualify = Some(condition);
+    }
+    Ok(())
+}
+
+/// Whether the rows of a SELECT are those that its order is about.
+fn is_bare(select: &Select) -> bool {
+    select.distinct.is_none() && select.qualify.is_none() && select.into.is_none() && select.top.is_none()
+}
+
+/// What the columns of a query are called by in its order, by their numbers.
+fn columns(body: &SetExpr) -> Vec<Option<Expr>> {
+    match body {
+        SetExpr::Select(select) => select
+            .projection
+            .iter()
+            .map(|item| match item {
+                SelectItem::UnnamedExpr(expr) => Some(expr.clone()),
+                SelectItem::ExprWithAlias { expr, alias } => match is_bare(select) {
+                    true => Some(expr.clone()),
+                    false => Some(Expr::Identifier(alias.clone())),
+                },
+                _ => None,
+            })
+            .collect(),
+        SetExpr::SetOperation { left, .. } => {
+            let named = |column: Option<Expr>| column.filter(|column| column_name(column).is_some());
+            columns(left).into_iter().map(named).collect()
+        }
+        SetExpr::Query(query) => columns(&query.body),
+        _ => Vec::new(),
+    }
+}
+
+/// A key of the order as a window has it.
+fn called(key: &OrderByExpr, columns: &[Option<Expr>]) -> Result<OrderByExpr> {
+    let mut key = key.clone();
+    if let Expr::Value(value) = &key.expr
+        && let Value::Number(number, _) = &value.value
+    {
+        let place = number.to_string().parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+        // A wildcard before it may be any number of columns.
+        let is_known = |place: &usize| columns.iter().take(place + 1).all(Option::is_some);
+        let column = place.filter(is_known).and_then(|place| columns.get(place)?.clone());
+        key.expr = column.ok_or_else(|| {
+            SqlError::Unsupported(format!("ORDER BY {number} with TIES and PERCENT of FETCH; name the column"))
+        })?;
+    }
+    Ok(key)
+}
