@@ -327,7 +327,7 @@ impl Connection {
             Locked::Before(lock) => lock,
         };
         if let LogicalPlan::Ddl(ddl) = plan {
-            self.define(state, ddl, declared, report).await?;
+            self.define(state, ddl, declared, sql, report).await?;
             return Ok(self.nothing(report));
         }
         report.note_planned();

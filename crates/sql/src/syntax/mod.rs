@@ -17,6 +17,7 @@ mod functions;
 mod grouping;
 mod items;
 mod lengths;
+mod macros;
 mod merged;
 mod names;
 mod orders;
@@ -120,6 +121,7 @@ fn parsed(state: &SessionState, sql: &str) -> Result<(ParsedStatement, bool)> {
     let limit = settings.map_or_else(|| Settings::default().depth_limit, |settings| settings.depth_limit);
     shape::settle(&mut parsed, limit)?;
     readers::as_names(&mut parsed, sql);
+    macros::as_views(state, &mut parsed, sql);
     functions::by_other_names(state, &mut parsed)?;
     unread::check(state, &parsed)?;
     let mut mends = Mends { scopes: scopes::Scopes::counted(&mut parsed), ..Mends::default() };
@@ -134,11 +136,17 @@ fn parse_generic(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
     if let Some(copy) = copies::to_file(sql)? {
         return Ok(copy);
     }
+    if let Some(dropped) = macros::dropped(sql) {
+        return parse_generic(state, &dropped);
+    }
     let limit = state.config_options().sql_parser.recursion_limit.get();
     let builder = DFParserBuilder::new(sql).with_dialect(&SessionDialect).with_recursion_limit(limit);
     let mut statements = builder.build()?.parse_statements()?;
     match (statements.pop_front(), statements.is_empty()) {
-        (Some(statement), true) => Ok(statement),
+        (Some(statement), true) => match macros::as_view(&statement)? {
+            Some(view) => parse_generic(state, &view),
+            None => Ok(statement),
+        },
         (Some(_), false) => Err(SqlError::Syntax("expected one statement, found several".into())),
         (None, _) => Err(SqlError::Syntax("expected a statement".into())),
     }

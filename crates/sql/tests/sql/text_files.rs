@@ -152,9 +152,18 @@ async fn dialects_are_told_by_lines_and_options_win() {
         let select = "SELECT delimiter, quote, hasheader, columns, prompt LIKE '%header = true, %'";
         format!("{select} FROM sniff_csv('{}')", at(name).display())
     };
-    assert_eq!(one(&session, &sniff("pipes.csv")).await.0, "| \" true [{name: a, type: BIGINT}, {name: b, type: VARCHAR}] true");
-    assert_eq!(one(&session, &sniff("none.csv")).await.0, ", \" false [{name: column_1, type: BIGINT}, {name: column_2, type: VARCHAR}] false");
-    assert_eq!(one(&session, &sniff("single.csv")).await.0, ", ' true [{name: a, type: VARCHAR}, {name: b, type: BIGINT}] true");
+    assert_eq!(
+        one(&session, &sniff("pipes.csv")).await.0,
+        "| \" true [{name: a, type: BIGINT}, {name: b, type: VARCHAR}] true"
+    );
+    assert_eq!(
+        one(&session, &sniff("none.csv")).await.0,
+        ", \" false [{name: column_1, type: BIGINT}, {name: column_2, type: VARCHAR}] false"
+    );
+    assert_eq!(
+        one(&session, &sniff("single.csv")).await.0,
+        ", ' true [{name: a, type: VARCHAR}, {name: b, type: BIGINT}] true"
+    );
     write(&at("unlike/a.csv"), "a,b\n1,x\n");
     write(&at("unlike/b.csv"), "2,y\n3,z\n");
     let found = error(&session, &format!("SELECT * FROM '{}/'", at("unlike").display())).await;
