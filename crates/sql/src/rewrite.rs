@@ -1,18 +1,14 @@
 //! Statements that DataFusion's planner refuses and could take in other words.
 //!
 //! `COPY … TO` tells the format by the same extensions as reading does, compression included, and takes the same names
-//! in `STORED AS`; `SET TIME ZONE zone` sets the setting of the time zone; `SHOW TABLES` has the user's tables first.
+//! in `STORED AS`; `SET TIME ZONE zone` sets the setting of the time zone.
 
 use datafusion::sql::parser::{CopyToStatement, CreateExternalTable, Statement as ParsedStatement};
-use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, ObjectName, Set, ShowStatementOptions, Statement as SqlStatement, Value,
-};
-use datafusion::sql::sqlparser::parser::Parser;
+use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Set, Statement as SqlStatement, Value};
 
 use crate::error::{Result, SqlError};
 use crate::format_options::{self, Purpose};
 use crate::formats;
-use crate::syntax::SessionDialect;
 
 /// The statement as the planner takes it.
 ///
@@ -37,31 +33,11 @@ pub(crate) fn rewrite(parsed: ParsedStatement) -> Result<ParsedStatement> {
             ParsedStatement::Explain(explain)
         }
         ParsedStatement::Statement(statement) => match *statement {
-            SqlStatement::ShowTables {
-                terse: false,
-                history: false,
-                extended: false,
-                full: false,
-                external: false,
-                show_options,
-            } if show_options == NO_OPTIONS => ParsedStatement::Statement(Box::new(tables()?)),
             SqlStatement::Set(set) => ParsedStatement::Statement(Box::new(SqlStatement::Set(of_setting(set)?))),
             other => ParsedStatement::Statement(Box::new(other)),
         },
         other => other,
     })
-}
-
-/// What `SHOW TABLES` may have behind it, of which nothing is there.
-const NO_OPTIONS: ShowStatementOptions =
-    ShowStatementOptions { show_in: None, starts_with: None, limit: None, limit_from: None, filter_position: None };
-
-/// The tables, the user's first.
-fn tables() -> Result<SqlStatement> {
-    let query = "SELECT * FROM information_schema.tables ORDER BY table_schema = 'information_schema', table_catalog, \
-                 table_schema, table_name";
-    let parsed = Parser::new(&SessionDialect).try_with_sql(query).and_then(|mut parser| parser.parse_query());
-    parsed.map(SqlStatement::Query).map_err(|error| SqlError::Internal(error.to_string()))
 }
 
 /// A `COPY` with its format, and the options that follow from it where the user gives none.
