@@ -344,10 +344,10 @@ impl Connection {
             Locked::Before(lock) => lock,
         };
         if let LogicalPlan::Ddl(ddl) = plan {
-            self.define(state.clone(), ddl, declared, report).await?;
+            self.define(state.clone(), ddl, declared, sql, report).await?;
             if let Some(name) = renamed {
                 let drop = DropTable { name, if_exists: false, schema: Arc::new(DFSchema::empty()) };
-                self.define(state, DdlStatement::DropTable(drop), Declared::default(), report).await?;
+                self.define(state, DdlStatement::DropTable(drop), Declared::default(), sql, report).await?;
             }
             return Ok(self.nothing(report));
         }

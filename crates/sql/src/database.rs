@@ -12,6 +12,7 @@ mod on_device;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -21,7 +22,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use parking_lot::{Mutex, RwLock};
 
 use crate::access::check_start;
-use crate::catalog::{self, CATALOG, Catalogs, FileMemory, HeaderSaid, SCHEMA, TextCasts};
+use crate::catalog::{self, CATALOG, Catalogs, FileMemory, HeaderSaid, KeptCatalog, SCHEMA, TextCasts};
 use crate::cubes::{CubeFunction, Cubes};
 use crate::device::DeviceSlot;
 use crate::engines::Engines;
@@ -34,7 +35,7 @@ use crate::plans::KeptPlans;
 use crate::runtime::{self, RuntimeChoice};
 use crate::settings::{Assignment, DatabaseSettings, Owner, Settings};
 use crate::text_formats;
-use crate::values::SettingOrigin;
+use crate::values::{SettingOrigin, boolean};
 pub(crate) use assign::{
     HEADER_NAME, SWITCHES_FILTERS, bad_value, check_known, default_value, first_options, owner, set_option,
 };
@@ -43,6 +44,7 @@ pub(crate) use assign::{
 #[derive(Debug, Clone, Default)]
 pub struct DatabaseOptions {
     assignments: Vec<Assignment>,
+    folder: Option<PathBuf>,
 }
 
 impl DatabaseOptions {
@@ -56,6 +58,12 @@ impl DatabaseOptions {
     pub fn with_assignments(mut self, assignments: impl IntoIterator<Item = Assignment>) -> DatabaseOptions {
         self.assignments.extend(assignments);
         self
+    }
+
+    /// Opens the catalog that is kept in a folder, and keeps views, tables over files and settings of `SET GLOBAL` in
+    /// it; for reading alone under `warpcube.read_only`. Tables in memory are not kept.
+    pub fn with_catalog(self, folder: impl Into<PathBuf>) -> DatabaseOptions {
+        DatabaseOptions { folder: Some(folder.into()), ..self }
     }
 
     /// Sets one setting from the program.
@@ -91,6 +99,8 @@ pub struct Database {
 /// What the clones of a database share.
 pub(crate) struct Shared {
     pub(crate) catalogs: Arc<Catalogs>,
+    /// The catalog that the database was opened with.
+    pub(crate) kept_catalog: Option<Arc<KeptCatalog>>,
     pub(crate) device: Arc<DeviceSlot>,
     /// The columns on the device.
     pub(crate) tables: EngineTables,
@@ -160,6 +170,13 @@ impl Database {
         let mut origins = BTreeMap::new();
         let mut choice = RuntimeChoice::default();
         let mut assignments = options.assignments;
+        let kept = options.folder.map(|folder| KeptCatalog::open(&folder, is_read_only(&assignments)));
+        let kept = kept.transpose()?.map(Arc::new);
+        if let Some(kept) = &kept {
+            let origin = SettingOrigin::Catalog(kept.folder().to_path_buf());
+            let assignment = |(name, value)| Assignment { name, value, origin: origin.clone() };
+            assignments.extend(kept.settings().into_iter().map(assignment));
+        }
         assignments.sort_by(|a, b| a.origin.cmp(&b.origin));
         first_options(config.options_mut());
         let mut others = BTreeMap::new();
@@ -228,7 +245,8 @@ impl Database {
             number: 0,
         };
         let shared = Shared {
-            catalogs: Arc::new(Catalogs::new(tables)),
+            catalogs: Arc::new(Catalogs::new(tables, kept.as_ref())),
+            kept_catalog: kept,
             device,
             tables: EngineTables::new(engines),
             planner,
@@ -285,6 +303,14 @@ impl Database {
             self.shared.catalogs.drop_stale();
         }
     }
+}
+
+/// Whether assignments, of which the one of the highest origin counts, have sessions that are read-only.
+fn is_read_only(assignments: &[Assignment]) -> bool {
+    let of_setting = assignments.iter().filter(|assignment| assignment.name == "warpcube.read_only");
+    // Of several of one origin the last one counts.
+    let last = of_setting.max_by(|a, b| a.origin.cmp(&b.origin));
+    last.is_some_and(|assignment| boolean(&assignment.value) == Some(true))
 }
 
 impl Drop for Shared {

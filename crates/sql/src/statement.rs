@@ -1,9 +1,10 @@
 //! Statements: splitting a script into them, and the ones that are ours alone.
 //!
 //! Ours are read here, before DataFusion's parser: `SHOW DEVICE TABLES`, `LOAD TABLE t [(column, …)]`,
-//! `EVICT TABLE t`, `SHOW ALL [VERBOSE]`, `SHOW warpcube.name` and `RESET warpcube.name`. Case, blanks and comments do
-//! not matter; everything else is left to DataFusion. A statement of ours with a mistake in it is a syntax error that
-//! shows its form.
+//! `EVICT TABLE t`, `SHOW ALL [VERBOSE]`, `SHOW warpcube.name`, `RESET warpcube.name`, `ATTACH 'folder' [AS name]`,
+//! `DETACH name`, `SET GLOBAL name = value` and `RESET GLOBAL name`. Case, blanks and comments do not matter;
+//! everything else is left to DataFusion. A statement of ours with a mistake in it is a syntax error that shows its
+//! form.
 
 use std::ops::Range;
 
@@ -36,6 +37,32 @@ pub enum OwnStatement {
     },
     /// `SHOW warpcube.name`: one setting.
     ShowSetting {
+        /// Its full name.
+        name: String,
+    },
+    /// `ATTACH 'folder' [AS name] [(READ_ONLY)]`: opens the catalog that is kept in a folder.
+    Attach {
+        /// The folder.
+        folder: String,
+        /// The name of the catalog; none where it is that of the folder.
+        name: Option<String>,
+        /// Whether the catalog is open for reading.
+        read_only: bool,
+    },
+    /// `DETACH name`: closes a catalog.
+    Detach {
+        /// Its name.
+        name: String,
+    },
+    /// `SET GLOBAL name = value`: a setting for all connections that the catalog keeps.
+    SetGlobal {
+        /// Its full name.
+        name: String,
+        /// Its value.
+        value: String,
+    },
+    /// `RESET GLOBAL name`: the catalog no longer keeps a setting.
+    ResetGlobal {
         /// Its full name.
         name: String,
     },
@@ -81,6 +108,48 @@ impl OwnStatement {
                 reader.end("SHOW ALL [VERBOSE]")?;
                 OwnStatement::ShowAll { verbose }
             }
+            [Some("attach"), _, _] => {
+                const FORM: &str = "ATTACH 'folder' [AS name] [(READ_ONLY)]";
+                reader.at = 1;
+                let _ = reader.keyword("database");
+                let folder = reader.name().ok_or_else(|| form(FORM))?;
+                let name = match reader.keyword("as") {
+                    true => Some(reader.name().ok_or_else(|| form(FORM))?),
+                    false => None,
+                };
+                let read_only = reader.symbol('(');
+                if read_only && !(reader.keyword("read_only") && reader.symbol(')')) {
+                    return Err(form(FORM));
+                }
+                reader.end(FORM)?;
+                OwnStatement::Attach { folder, name, read_only }
+            }
+            [Some("detach"), _, _] => {
+                const FORM: &str = "DETACH name";
+                reader.at = 1;
+                let _ = reader.keyword("database");
+                let name = reader.name().ok_or_else(|| form(FORM))?;
+                reader.end(FORM)?;
+                OwnStatement::Detach { name }
+            }
+            [Some("set"), Some("global"), _] => {
+                const FORM: &str = "SET GLOBAL name = value";
+                reader.at = 2;
+                let name = reader.names().ok_or_else(|| form(FORM))?.join(".");
+                if !reader.symbol('=') && !reader.keyword("to") {
+                    return Err(form(FORM));
+                }
+                let value = reader.value().ok_or_else(|| form(FORM))?;
+                reader.end(FORM)?;
+                OwnStatement::SetGlobal { name, value }
+            }
+            [Some("reset"), Some("global"), _] => {
+                const FORM: &str = "RESET GLOBAL name";
+                reader.at = 2;
+                let name = reader.names().ok_or_else(|| form(FORM))?.join(".");
+                reader.end(FORM)?;
+                OwnStatement::ResetGlobal { name }
+            }
             [Some(verb @ ("show" | "reset")), Some("warpcube"), _] => {
                 reader.at = 1;
                 let name = reader.names().filter(|names| names.len() > 1).map(|names| names.join("."));
@@ -117,6 +186,31 @@ impl Reader<'_> {
     fn word(&mut self) -> Option<String> {
         let sql = self.sql;
         self.next().filter(|token| token.kind == Kind::Word).map(|token| sql[token.range.clone()].to_lowercase())
+    }
+
+    /// Whether a word comes next, which is passed then.
+    fn keyword(&mut self, word: &str) -> bool {
+        let is_word = |token: &&Token| token.kind == Kind::Word;
+        let next = self.tokens.get(self.at).filter(is_word).map(|token| &self.sql[token.range.clone()]);
+        let found = next.is_some_and(|next| next.eq_ignore_ascii_case(word));
+        self.at += usize::from(found);
+        found
+    }
+
+    /// The value of a setting: a text, or the words and symbols up to the end.
+    fn value(&mut self) -> Option<String> {
+        let rest = self.tokens.get(self.at..)?;
+        let rest = match rest.iter().rposition(|token| token.kind != Kind::Symbol(';')) {
+            Some(last) => &rest[..=last],
+            None => return None,
+        };
+        if let [text] = rest
+            && text.kind == Kind::Text
+        {
+            return self.name();
+        }
+        self.at += rest.len();
+        Some(self.sql[rest.first()?.range.start..rest.last()?.range.end].to_string())
     }
 
     fn symbol(&mut self, symbol: char) -> bool {
@@ -266,6 +360,16 @@ mod tests {
         assert_eq!(show, Some(OwnStatement::ShowDeviceTables));
         let evict = OwnStatement::parse("EVICT TABLE 'a/b.parquet'").unwrap();
         assert_eq!(evict, Some(OwnStatement::EvictTable { table: TableReference::bare("a/b.parquet") }));
+        let attach = OwnStatement::parse("attach 'a/b' as C (read_only);").unwrap();
+        let (folder, name) = ("a/b".to_string(), Some("c".to_string()));
+        assert_eq!(attach, Some(OwnStatement::Attach { folder, name, read_only: true }));
+        let attach = OwnStatement::parse("ATTACH DATABASE 'x'").unwrap();
+        assert_eq!(attach, Some(OwnStatement::Attach { folder: "x".into(), name: None, read_only: false }));
+        assert_eq!(OwnStatement::parse("detach c").unwrap(), Some(OwnStatement::Detach { name: "c".into() }));
+        for sql in ["SET GLOBAL warpcube.timeout = '1 s'", "set global warpcube.timeout to 1 s;"] {
+            let (name, value) = ("warpcube.timeout".to_string(), "1 s".to_string());
+            assert_eq!(OwnStatement::parse(sql).unwrap(), Some(OwnStatement::SetGlobal { name, value }));
+        }
         let setting = OwnStatement::parse("show warpcube . device").unwrap();
         assert_eq!(setting, Some(OwnStatement::ShowSetting { name: "warpcube.device".into() }));
         assert_eq!(OwnStatement::parse("SHOW ALL;").unwrap(), Some(OwnStatement::ShowAll { verbose: false }));

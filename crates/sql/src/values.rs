@@ -20,6 +20,8 @@ pub struct NotAValue;
 pub enum SettingOrigin {
     /// Built in.
     Default,
+    /// The catalog of a folder, by `SET GLOBAL`.
+    Catalog(PathBuf),
     /// A configuration file.
     File(PathBuf),
     /// An environment variable.
@@ -34,6 +36,7 @@ impl fmt::Display for SettingOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SettingOrigin::Default => f.write_str("default"),
+            SettingOrigin::Catalog(path) => write!(f, "catalog {}", path.display()),
             SettingOrigin::File(path) => write!(f, "file {}", path.display()),
             SettingOrigin::Environment(name) => write!(f, "environment {name}"),
             SettingOrigin::Flag(name) => write!(f, "flag {name}"),

@@ -15,7 +15,8 @@ use crate::error::{CliError, Result};
 
 /// SQL over columnar data at the speed of GPU memory.
 ///
-/// Without a command, statements are read from -c, -f or the standard input; on a terminal a shell opens.
+/// Without a command, statements are read from -c, -f or the standard input; on a terminal a shell opens. A folder is a
+/// catalog: views, tables over files and settings of SET GLOBAL are kept in it, tables in memory are not.
 ///
 /// Exit codes: 0 all went well, 1 a statement failed, 2 wrong usage or configuration, 130 cancelled, 129 and 143 ended
 /// by SIGHUP and SIGTERM.
@@ -26,6 +27,10 @@ pub(crate) struct Cli {
     pub(crate) run: RunArgs,
     #[command(flatten)]
     pub(crate) common: CommonArgs,
+    /// Open the catalog that is kept in this folder: its views, tables over files and settings; a name with a slash at
+    /// its end is made
+    #[arg(value_name = "FOLDER")]
+    pub(crate) folder: Option<PathBuf>,
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 }
@@ -143,7 +148,8 @@ pub(crate) enum QuerySuite {
 }
 
 /// Arguments for statements alone: as clap knows them, and as written.
-const OF_STATEMENTS: [(&str, &str); 9] = [
+const OF_STATEMENTS: [(&str, &str); 10] = [
+    ("folder", "FOLDER"),
     ("statements", "-c"),
     ("files", "-f"),
     ("format", "--format"),
@@ -158,8 +164,18 @@ const OF_STATEMENTS: [(&str, &str); 9] = [
 const OF_SESSIONS: [(&str, &str); 3] = [("device", "--device"), ("settings", "--set"), ("config", "--config")];
 
 impl Cli {
-    /// Refuses arguments that the command would ignore.
+    /// Refuses arguments that the command would ignore, and a word that is neither a command nor a folder.
     pub(crate) fn check(&self, matches: &ArgMatches) -> Result<()> {
+        if let Some(folder) = self.folder.as_ref().filter(|folder| !folder.is_dir()) {
+            let name = folder.to_string_lossy();
+            if folder.exists() || !name.ends_with('/') {
+                let reason = format!(
+                    "unrecognized command '{name}', and no folder of that name; --help lists commands, and \
+                     'warpcube {name}/' makes a catalog in a new folder"
+                );
+                return Err(CliError::Usage(reason));
+            }
+        }
         let Some(command) = matches.subcommand_name() else { return Ok(()) };
         let opens_a_session = !matches!(self.command, Some(Command::Doctor { .. }));
         let of_sessions = OF_SESSIONS.iter().filter(|_| !opens_a_session);

@@ -106,7 +106,10 @@ fn start(cli: &Cli, matches: &ArgMatches, host: &Arc<Host>) -> Result<usize> {
         Some(Command::Bench { suite }) => return bench::suite(suite, assignments, host).map(|()| 0),
         _ => {}
     }
-    let options = DatabaseOptions::new().with_assignments(assignments);
+    let mut options = DatabaseOptions::new().with_assignments(assignments);
+    if let Some(folder) = &cli.folder {
+        options = options.with_catalog(folder);
+    }
     let connection = Database::open(options).map_err(config::from_outside)?.connect();
     if let Some(Command::Cube { command }) = &cli.command {
         host.hold(connection.database());

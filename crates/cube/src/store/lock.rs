@@ -56,11 +56,10 @@ impl CubeLock {
     }
 
     /// Takes the lock of the file of that name in a folder with or without a cube.
-    pub(super) fn lock_folder(
-        folder: &Path,
-        name: &str,
-        waits: &mut dyn FnMut(Option<&Holder>) -> bool,
-    ) -> Result<CubeLock> {
+    ///
+    /// # Errors
+    /// As [`CubeLock::lock`], but for [`StoreError::NoCube`].
+    pub fn lock_folder(folder: &Path, name: &str, waits: &mut dyn FnMut(Option<&Holder>) -> bool) -> Result<CubeLock> {
         let path = folder.join(name);
         let io = |action| StoreError::io(&path, action);
         let mut file = loop {

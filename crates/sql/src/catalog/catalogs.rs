@@ -9,14 +9,17 @@ use std::collections::btree_map::Entry;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
+use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
 use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
 use datafusion::common::{Result as DataFusionResult, exec_err};
 use datafusion::execution::SessionState;
 use parking_lot::RwLock;
 
 use super::connection_state::ConnectionState;
+use super::kept::KeptCatalog;
 use super::schema::{ConnectionSchema, Tables, commit_definition};
 use super::{CATALOG, SCHEMA};
+use crate::error::{Result, SqlError};
 use crate::memory_table::Common;
 
 /// All catalogs of a database.
@@ -36,7 +39,23 @@ enum Catalog {
 
 /// The schemas of a catalog.
 #[derive(Debug, Default)]
-struct Schemas(RwLock<BTreeMap<String, Schema>>);
+struct Schemas {
+    all: RwLock<BTreeMap<String, Schema>>,
+    /// Where definitions are kept, and the name that the catalog has here.
+    kept: Option<(Arc<KeptCatalog>, String)>,
+}
+
+impl Schemas {
+    /// Those of a kept catalog, which is called `name` here.
+    fn of_kept(kept: &Arc<KeptCatalog>, name: &str) -> Schemas {
+        let schema = |(schema, definitions): (String, _)| {
+            let tables = Tables::of_kept(&schema, kept, name, definitions);
+            (schema, Schema::Own(Arc::new(tables)))
+        };
+        let all = kept.schemas().into_iter().map(schema).collect();
+        Schemas { all: RwLock::new(all), kept: Some((kept.clone(), name.to_string())) }
+    }
+}
 
 /// A schema.
 #[derive(Debug, Clone)]
@@ -47,9 +66,15 @@ enum Schema {
 }
 
 impl Catalogs {
-    /// The first catalog with its first schema, which is empty.
-    pub(crate) fn new(tables: Common) -> Catalogs {
-        let schemas = Schemas(RwLock::new([(SCHEMA.to_string(), Schema::Own(Arc::new(Tables::new(SCHEMA))))].into()));
+    /// The first catalog: as it is kept, or with its first schema, which is empty.
+    pub(crate) fn new(tables: Common, kept: Option<&Arc<KeptCatalog>>) -> Catalogs {
+        let schemas = match kept {
+            Some(kept) => Schemas::of_kept(kept, CATALOG),
+            None => {
+                let first = Schema::Own(Arc::new(Tables::new(SCHEMA, None)));
+                Schemas { all: RwLock::new([(SCHEMA.to_string(), first)].into()), kept: None }
+            }
+        };
         Catalogs { tables, catalogs: RwLock::new([(CATALOG.to_string(), Catalog::Own(Arc::new(schemas)))].into()) }
     }
 
@@ -82,9 +107,49 @@ impl Catalogs {
         self.schemas().iter().any(|schema| schema.looks_at(listing))
     }
 
+    /// Adds a kept catalog.
+    ///
+    /// # Errors
+    /// [`SqlError::Planning`] for a name that a catalog or a schema has.
+    pub(crate) fn attach(&self, name: &str, kept: &Arc<KeptCatalog>) -> Result<()> {
+        let mut catalogs = self.catalogs.write();
+        let is_schema = |catalog: &Catalog| match catalog {
+            Catalog::Own(schemas) => schemas.all.read().contains_key(name),
+            Catalog::Foreign(catalog) => catalog.schema(name).is_some(),
+        };
+        if name == INFORMATION_SCHEMA || catalogs.contains_key(name) || catalogs.values().any(is_schema) {
+            return Err(SqlError::Planning(format!("'{name}' is there already; ATTACH … AS another name")));
+        }
+        catalogs.insert(name.to_string(), Catalog::Own(Arc::new(Schemas::of_kept(kept, name))));
+        drop(catalogs);
+        self.changed();
+        Ok(())
+    }
+
+    /// Takes a kept catalog away that was added.
+    ///
+    /// # Errors
+    /// [`SqlError::Planning`] for another name.
+    pub(crate) fn detach(&self, name: &str) -> Result<()> {
+        let mut catalogs = self.catalogs.write();
+        let is_attached = |catalog: &Catalog| matches!(catalog, Catalog::Own(schemas) if schemas.kept.is_some());
+        if name == CATALOG || !catalogs.get(name).is_some_and(is_attached) {
+            return Err(SqlError::Planning(format!("no catalog '{name}' was attached")));
+        }
+        if let Some(Catalog::Own(schemas)) = catalogs.remove(name) {
+            schemas.all.read().values().for_each(|schema| match schema {
+                Schema::Own(tables) => tables.close(),
+                Schema::Foreign(_) => {}
+            });
+        }
+        drop(catalogs);
+        self.changed();
+        Ok(())
+    }
+
     fn schemas(&self) -> Vec<Arc<Tables>> {
         let of_catalog = |catalog: &Catalog| match catalog {
-            Catalog::Own(schemas) => schemas.0.read().values().cloned().collect(),
+            Catalog::Own(schemas) => schemas.all.read().values().cloned().collect(),
             Catalog::Foreign(_) => Vec::new(),
         };
         let own = |schema| match schema {
@@ -107,7 +172,7 @@ pub(crate) struct CatalogView {
 impl CatalogView {
     /// What the connection of that state sees.
     pub(crate) fn new(catalogs: Arc<Catalogs>, state: Weak<RwLock<SessionState>>) -> CatalogView {
-        CatalogView { catalogs, state: ConnectionState(state), temporary: Arc::new(Tables::new(SCHEMA)) }
+        CatalogView { catalogs, state: ConnectionState(state), temporary: Arc::new(Tables::new(SCHEMA, None)) }
     }
 }
 
@@ -171,11 +236,18 @@ impl ConnectionCatalog {
 
 impl CatalogProvider for ConnectionCatalog {
     fn schema_names(&self) -> Vec<String> {
-        self.schemas.0.read().keys().cloned().collect()
+        self.schemas.all.read().keys().cloned().collect()
     }
 
+    /// A name that is no schema's may be that of a catalog that was attached: `name.view` is in its first schema.
     fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
-        self.schemas.0.read().get(name).map(|schema| self.seen(name, schema))
+        if let Some(schema) = self.schemas.all.read().get(name) {
+            return Some(self.seen(name, schema));
+        }
+        let Catalog::Own(attached) = self.view.catalogs.catalogs.read().get(name)?.clone() else { return None };
+        attached.kept.as_ref()?;
+        let schemas = attached.clone();
+        ConnectionCatalog { view: self.view.clone(), schemas, is_first: false }.schema(SCHEMA)
     }
 
     /// `CREATE SCHEMA` brings an empty schema of DataFusion's; one of ours takes its place. One that is there, with its
@@ -186,21 +258,24 @@ impl CatalogProvider for ConnectionCatalog {
         schema: Arc<dyn SchemaProvider>,
     ) -> DataFusionResult<Option<Arc<dyn SchemaProvider>>> {
         let schema = match schema.table_names().is_empty() {
-            true => Schema::Own(Arc::new(Tables::new(name))),
+            true => Schema::Own(Arc::new(Tables::new(name, self.schemas.kept.clone()))),
             false => Schema::Foreign(schema),
         };
-        let mut schemas = self.schemas.0.write();
+        let mut schemas = self.schemas.all.write();
         if schemas.contains_key(name) {
             return exec_err!("Schema '{name}' already exists");
         }
         commit_definition()?;
+        if let Some((kept, _)) = &self.schemas.kept {
+            kept.keep_schema(name, true)?;
+        }
         schemas.insert(name.to_string(), schema);
         self.view.catalogs.changed();
         Ok(None)
     }
 
     fn deregister_schema(&self, name: &str, cascade: bool) -> DataFusionResult<Option<Arc<dyn SchemaProvider>>> {
-        let mut schemas = self.schemas.0.write();
+        let mut schemas = self.schemas.all.write();
         let Some(schema) = schemas.get(name).map(|schema| self.seen(name, schema)) else { return Ok(None) };
         if !cascade && !schema.table_names().is_empty() {
             return exec_err!(
@@ -209,6 +284,9 @@ impl CatalogProvider for ConnectionCatalog {
             );
         }
         commit_definition()?;
+        if let Some((kept, _)) = &self.schemas.kept {
+            kept.keep_schema(name, false)?;
+        }
         if let Some(Schema::Own(tables)) = schemas.remove(name) {
             tables.close();
         }
@@ -228,7 +306,7 @@ mod tests {
     /// Two connections' views without states.
     fn views() -> [CatalogView; 2] {
         let pool: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
-        let catalogs = Arc::new(Catalogs::new(Common::new(&pool)));
+        let catalogs = Arc::new(Catalogs::new(Common::new(&pool), None));
         [(); 2].map(|()| CatalogView::new(catalogs.clone(), Weak::new()))
     }
 

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use arrow::datatypes::Schema;
 use async_trait::async_trait;
 use datafusion::catalog::{MemTable, SchemaProvider, TableProvider};
 use datafusion::common::config::{CatalogOptions, ConfigOptions, SqlParserOptions};
@@ -22,6 +23,7 @@ use parking_lot::RwLock;
 
 use super::connection_state::ConnectionState;
 use super::files::{self, ExternalTable};
+use super::kept::{self, KeptCatalog};
 use super::special::BrokenTable;
 use crate::error::{Result, SqlError};
 use crate::memory_table::{Common, MemoryTable, Role};
@@ -45,6 +47,8 @@ tokio::task_local! {
 #[derive(Debug)]
 struct Definition {
     report: Arc<StatementReport>,
+    /// The statement.
+    text: String,
     /// Whether the statement takes the place of a table.
     replaces: bool,
     /// Whether the table is one of the connection alone.
@@ -53,15 +57,17 @@ struct Definition {
     has_taken: AtomicBool,
 }
 
-/// Does the work of a statement that defines something, and `replaces` a table; a table that `is_temporary` is one of
-/// the connection alone.
+/// Does the work of a statement of that text that defines something, and `replaces` a table; a table that
+/// `is_temporary` is one of the connection alone.
 pub(crate) async fn define<T>(
     report: &Arc<StatementReport>,
+    text: &str,
     replaces: bool,
     is_temporary: bool,
     work: impl Future<Output = T>,
 ) -> T {
-    let definition = Definition { report: report.clone(), replaces, is_temporary, has_taken: AtomicBool::new(false) };
+    let (report, text) = (report.clone(), text.to_string());
+    let definition = Definition { report, text, replaces, is_temporary, has_taken: AtomicBool::new(false) };
     DEFINITION.scope(definition, work).await
 }
 
@@ -94,11 +100,13 @@ fn created(parsed: &ParsedStatement) -> Option<&ObjectName> {
 enum Entry {
     Plain(Arc<dyn TableProvider>),
     External(Arc<ExternalTable>),
+    /// A table over files of a kept catalog that no statement has named yet.
+    Unopened(Arc<dyn TableProvider>, Arc<ViewText>),
     View(Arc<dyn TableProvider>, Arc<ViewText>),
 }
 
-/// The text of a view, with the settings of the connection that made it by which it is read: names mean the same to
-/// every connection.
+/// The text of a definition, with the settings of the connection that made it by which it is read: names mean the same
+/// to every connection.
 #[derive(Debug)]
 struct ViewText {
     text: String,
@@ -108,6 +116,27 @@ struct ViewText {
 }
 
 impl ViewText {
+    /// A definition of a kept catalog, which is called `catalog` here.
+    fn of_kept(definition: kept::Definition, catalog: &str) -> ViewText {
+        ViewText {
+            text: definition.text,
+            parser: kept::parser(&definition.settings),
+            catalog: definition.catalog.unwrap_or_else(|| catalog.to_string()),
+            schema: definition.schema,
+        }
+    }
+
+    /// The definition as a catalog keeps it that is called `catalog` here.
+    fn as_kept(&self, kind: kept::Kind, catalog: &str) -> kept::Definition {
+        kept::Definition {
+            kind,
+            text: self.text.clone(),
+            catalog: (self.catalog != catalog).then(|| self.catalog.clone()),
+            schema: self.schema.clone(),
+            settings: kept::changed(&self.parser),
+        }
+    }
+
     /// Has names and literals read as in the view's text.
     fn set_names(&self, options: &mut ConfigOptions) {
         options.sql_parser = self.parser.clone();
@@ -120,7 +149,7 @@ impl Entry {
     /// The table as it was when it was registered or last looked at.
     fn table(&self) -> &Arc<dyn TableProvider> {
         match self {
-            Entry::Plain(table) | Entry::View(table, _) => table,
+            Entry::Plain(table) | Entry::View(table, _) | Entry::Unopened(table, _) => table,
             Entry::External(external) => &external.table,
         }
     }
@@ -140,11 +169,59 @@ pub(super) struct Tables {
     entries: RwLock<BTreeMap<String, Entry>>,
     /// Whether the schema was dropped: a table that is made in it then would be lost.
     is_closed: AtomicBool,
+    /// Where definitions are kept, and the name that the catalog has here.
+    kept: Option<(Arc<KeptCatalog>, String)>,
 }
 
 impl Tables {
-    pub(super) fn new(name: &str) -> Tables {
-        Tables { name: name.to_string(), entries: RwLock::default(), is_closed: AtomicBool::new(false) }
+    pub(super) fn new(name: &str, kept: Option<(Arc<KeptCatalog>, String)>) -> Tables {
+        Tables { name: name.to_string(), entries: RwLock::default(), is_closed: AtomicBool::new(false), kept }
+    }
+
+    /// A schema of a kept catalog, which is called `catalog` here. Its files and views are looked at once a statement
+    /// names them.
+    pub(super) fn of_kept(
+        name: &str,
+        kept: &Arc<KeptCatalog>,
+        catalog: &str,
+        definitions: BTreeMap<String, kept::Definition>,
+    ) -> Tables {
+        let tables = Tables::new(name, Some((kept.clone(), catalog.to_string())));
+        let entry = |(name, definition): (String, kept::Definition)| {
+            let kind = definition.kind;
+            let unseen = |kind| -> Arc<dyn TableProvider> {
+                let error = SqlError::Internal(format!("'{name}' of a catalog was not looked at"));
+                Arc::new(BrokenTable { schema: Arc::new(Schema::empty()), kind, error })
+            };
+            let text = Arc::new(ViewText::of_kept(definition, catalog));
+            let entry = match kind {
+                kept::Kind::View => Entry::View(unseen(TableType::View), text),
+                kept::Kind::Table => Entry::Unopened(unseen(TableType::Base), text),
+            };
+            (name, entry)
+        };
+        *tables.entries.write() = definitions.into_iter().map(entry).collect();
+        tables
+    }
+
+    /// Keeps what a name means from now on; `text` is that of the definition of a table over files.
+    fn keep(&self, name: &str, entry: Option<&Entry>, text: Option<ViewText>) -> Result<()> {
+        let Some((kept, catalog)) = &self.kept else { return Ok(()) };
+        let definition = match entry {
+            Some(Entry::View(_, text)) => Some(text.as_kept(kept::Kind::View, catalog)),
+            Some(Entry::External(_)) => text.map(|text| text.as_kept(kept::Kind::Table, catalog)),
+            Some(Entry::Plain(_) | Entry::Unopened(..)) | None => None,
+        };
+        kept.keep(&self.name, name, definition)?;
+        if matches!(entry, Some(Entry::Plain(_))) {
+            let folder = kept.folder().display();
+            let warning = format!(
+                "table '{name}' is in memory, and the catalog in {folder} does not keep it: COPY it to a file, and \
+                 make a table over that file"
+            );
+            let _ = DEFINITION.try_with(|definition| definition.report.warn(&[warning]));
+        }
+        Ok(())
     }
 
     /// Closes the schema, which was dropped: its tables have no names any more.
@@ -259,7 +336,29 @@ impl ConnectionSchema {
         Ok(now.table.clone())
     }
 
-    /// The text of a view that the connection makes.
+    /// The table over files of a kept definition, opened.
+    async fn open_kept(&self, name: &str, known: &Entry, text: &Arc<ViewText>) -> Result<Arc<dyn TableProvider>> {
+        let Some(mut state) = self.state.copied() else {
+            return Err(SqlError::Internal("a table over files without a connection".into()));
+        };
+        text.set_names(state.config_mut().options_mut());
+        let parsed = syntax::parse(&state, &text.text).await?;
+        let plan = Box::pin(plan_statement(&state, parsed)).await?;
+        let LogicalPlan::Ddl(DdlStatement::CreateExternalTable(command)) = plan else {
+            return Err(SqlError::Internal(format!("the definition of '{name}' is not that of a table over files")));
+        };
+        let opened = Arc::new(ExternalTable::open(&state, &command).await?);
+        // A table that another statement has dropped, replaced or opened meanwhile stays so.
+        if let Some(entry) = self.tables.entries.write().get_mut(name)
+            && Arc::ptr_eq(entry.table(), known.table())
+        {
+            *entry = Entry::External(opened.clone());
+        }
+        self.common.changed();
+        Ok(opened.table.clone())
+    }
+
+    /// The text of a definition that the connection makes.
     fn text_of(&self, text: &str) -> ViewText {
         let options = self.state.copied().map(|state| state.config_options().clone()).unwrap_or_default();
         let CatalogOptions { default_catalog: catalog, default_schema: schema, .. } = options.catalog.clone();
@@ -323,18 +422,20 @@ impl SchemaProvider for ConnectionSchema {
         }
         let tables = self.tables_of(name);
         let entry = tables.entries.read().get(name).cloned();
+        let is_created = |created: &Option<String>| created.as_ref().is_some_and(|it| it.eq_ignore_ascii_case(name));
+        let is_created = || CREATED.try_with(is_created).unwrap_or(false);
         let Some(entry) = entry else {
             let Some(state) = self.state.copied() else { return Ok(None) };
-            let is_created =
-                |created: &Option<String>| created.as_ref().is_some_and(|it| it.eq_ignore_ascii_case(name));
             return match files::by_name(&state, name).await {
-                Err(_) if CREATED.try_with(is_created).unwrap_or(false) => Ok(None),
+                Err(_) if is_created() => Ok(None),
                 found => Ok(found?),
             };
         };
         let looked_at = match &entry {
             Entry::Plain(table) => Ok(tables.current(name, table)),
             Entry::External(external) => self.look_again(name, external.clone()).await,
+            Entry::Unopened(..) if is_created() => return Ok(None),
+            Entry::Unopened(_, text) => Box::pin(self.open_kept(name, &entry, text)).await,
             Entry::View(_, text) => self.plan_again(name, text).await,
         };
         // One table that cannot be read must not keep others from being described (`SHOW COLUMNS`).
@@ -381,6 +482,8 @@ impl SchemaProvider for ConnectionSchema {
             }
         }
         commit_definition()?;
+        let text = DEFINITION.try_with(|definition| self.text_of(&definition.text)).ok();
+        tables.keep(&name, Some(&entry), text)?;
         entry.be_listed(true);
         if let Some(replaced) = entries.insert(name, entry) {
             replaced.be_listed(false);
@@ -390,11 +493,13 @@ impl SchemaProvider for ConnectionSchema {
     }
 
     fn deregister_table(&self, name: &str) -> DataFusionResult<Option<Arc<dyn TableProvider>>> {
-        let mut entries = self.tables_of(name).entries.write();
+        let tables = self.tables_of(name);
+        let mut entries = tables.entries.write();
         let Some(entry) = entries.get(name).cloned() else { return Ok(None) };
         let stays = DEFINITION.try_with(|it| it.replaces && !it.has_taken.swap(true, Ordering::Relaxed));
         if !stays.unwrap_or(false) {
             commit_definition()?;
+            tables.keep(name, None, None)?;
             entry.be_listed(false);
             entries.remove(name);
             self.common.changed();

@@ -1,4 +1,4 @@
-//! `sniff_csv('file.csv')`: how the lines of CSV files were read, as a table of one row. Columns have DuckDB's names, and
+//! `sniff_csv('file.csv')`: how the lines of CSV files were read, as a table of one row. Columns have DuckDB's names;
 //! the last one has the statement that reads the file so.
 
 use std::sync::Arc;

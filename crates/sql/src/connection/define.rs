@@ -36,12 +36,13 @@ use crate::syntax::{Declared, DeclaredKey};
 use crate::walk::Walk;
 
 impl Connection {
-    /// Runs a definition with the statement's state.
+    /// Runs a definition of that text with the statement's state.
     pub(super) async fn define(
         &self,
         state: SessionState,
         definition: DdlStatement,
         declared: Declared,
+        text: &str,
         report: &Arc<StatementReport>,
     ) -> Result<()> {
         check_definition(&definition)?;
@@ -51,8 +52,8 @@ impl Connection {
         // On the heap: the future is large, and is moved.
         let is_temporary = declared.is_temporary;
         let defined = Box::pin(self.define_checked(state, definition, declared));
-        let defined =
-            catalog::define(report, replaces, is_temporary, defined).instrument(tracing::info_span!("execute")).await;
+        let defined = catalog::define(report, text, replaces, is_temporary, defined);
+        let defined = defined.instrument(tracing::info_span!("execute")).await;
         // A statement of another connection may have been quicker.
         defined.or_else(|error| match unless_there.is_some_and(|made| made.is_there(&context)) {
             true => Ok(()),

@@ -1,6 +1,7 @@
 //! Running the statements that are ours.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
@@ -10,9 +11,12 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 
 use super::{Connection, Execution};
+use crate::access::Access;
+use crate::catalog::KeptCatalog;
 use crate::device_tables;
 use crate::error::{Result, SqlError};
 use crate::exec::EngineTables;
+use crate::locations::local_path;
 use crate::nearest::nearest;
 use crate::report::StatementReport;
 use crate::show;
@@ -36,6 +40,34 @@ impl Connection {
                 let value = start.settings.value(&name)?;
                 report.commit()?;
                 self.assign(&name, &value, start.origins.get(&name).cloned().unwrap_or(SettingOrigin::Default))?;
+                return Ok(self.nothing(report));
+            }
+            OwnStatement::Attach { folder, name, read_only } => {
+                Access::of(state.config_options()).check_location(&folder)?;
+                let path = local_path(&folder).unwrap_or_else(|| PathBuf::from(&folder));
+                let own = path.file_stem().map(|name| name.to_string_lossy().to_lowercase());
+                let name = name.or(own).ok_or_else(|| SqlError::Syntax("expected ATTACH 'folder' AS name".into()))?;
+                let read_only = read_only || self.with_settings(|settings| settings.read_only);
+                let kept = Arc::new(KeptCatalog::open(&path, read_only)?);
+                report.commit()?;
+                self.inner.database.shared.catalogs.attach(&name, &kept)?;
+                return Ok(self.nothing(report));
+            }
+            OwnStatement::Detach { name } => {
+                report.commit()?;
+                self.inner.database.shared.catalogs.detach(&name)?;
+                return Ok(self.nothing(report));
+            }
+            OwnStatement::SetGlobal { name, value } => {
+                let kept = self.kept_catalog()?;
+                report.commit()?;
+                self.assign(&name, &value, SettingOrigin::Catalog(kept.folder().to_path_buf()))?;
+                kept.keep_setting(&name, Some(&value))?;
+                return Ok(self.nothing(report));
+            }
+            OwnStatement::ResetGlobal { name } => {
+                report.commit()?;
+                self.kept_catalog()?.keep_setting(&name, None)?;
                 return Ok(self.nothing(report));
             }
             OwnStatement::ShowDeviceTables => device_tables::batch(&self.inner.database.resident_tables())?,
@@ -64,6 +96,14 @@ impl Connection {
         let rows = futures::stream::iter([Ok(batch)]);
         let stream = Box::pin(RecordBatchStreamAdapter::new(schema.clone(), rows.boxed()));
         Ok(Execution { schema, stream, report: report.clone(), plan: None, counts: false })
+    }
+
+    /// The catalog that keeps settings.
+    fn kept_catalog(&self) -> Result<&Arc<KeptCatalog>> {
+        let reason = "SET GLOBAL keeps a setting in a catalog, and this database has none that was opened with it: \
+                      start the program with a folder, warpcube folder/";
+        let kept = self.inner.database.shared.kept_catalog.as_ref();
+        kept.ok_or_else(|| SqlError::Planning(reason.into()))
     }
 
     /// The table a name means now, or none.

@@ -23,6 +23,7 @@ mod grouping;
 mod items;
 mod lambdas;
 mod lengths;
+mod macros;
 mod merged;
 mod names;
 mod orders;
@@ -147,6 +148,7 @@ fn read(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
     let limit = settings.map_or_else(|| Settings::default().depth_limit, |settings| settings.depth_limit);
     shape::settle(&mut parsed, limit)?;
     readers::as_names(&mut parsed, sql);
+    macros::as_views(state, &mut parsed, sql);
     Ok(parsed)
 }
 
@@ -166,6 +168,9 @@ fn parse_generic(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
     if let Some(copy) = copies::to_file(sql)? {
         return Ok(copy);
     }
+    if let Some(dropped) = macros::dropped(sql) {
+        return parse_generic(state, &dropped);
+    }
     let limit = state.config_options().sql_parser.recursion_limit.get();
     let tokens = Tokenizer::new(&SessionDialect, sql).tokenize_with_location().map_err(ParserError::from);
     let mut tokens = tokens.map_err(DataFusionError::from)?;
@@ -173,7 +178,10 @@ fn parse_generic(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
     let builder = DFParserBuilder::new(tokens).with_dialect(&SessionDialect).with_recursion_limit(limit);
     let mut statements = builder.build()?.parse_statements()?;
     match (statements.pop_front(), statements.is_empty()) {
-        (Some(statement), true) => Ok(statement),
+        (Some(statement), true) => match macros::as_view(&statement)? {
+            Some(view) => parse_generic(state, &view),
+            None => Ok(statement),
+        },
         (Some(_), false) => Err(SqlError::Syntax("expected one statement, found several".into())),
         (None, _) => Err(SqlError::Syntax("expected a statement".into())),
     }

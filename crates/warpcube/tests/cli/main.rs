@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod bench;
+mod catalogs;
 mod changing_files;
 mod cube_access;
 mod cube_cases;

@@ -1,7 +1,8 @@
 //! `read_csv('a.csv', delim = ';')` and its like: files as a table, by DuckDB's names and options.
 //!
 //! A call in FROM becomes the name of a table, which is the text of the call ([`crate::syntax`]), and a name that is a
-//! call is opened as `FROM 'a.csv'` is: paths, formats, sniffing and columns on the device are those of [`super::files`].
+//! call is opened as `FROM 'a.csv'` is: paths, formats, sniffing and columns on the device are those of
+//! [`super::files`].
 //! What a listing table does not do is a projection over one listing, or a union of projections ([`open`]).
 
 mod open;
