@@ -1,8 +1,8 @@
 //! JSON in texts: what a path finds, and what a text has.
 //!
-//! A path is `$.name.other[0]`, with `"…"` around names of other characters and `#-1` for the last element; or a pointer
-//! `/name/0`; any other text is the name of a member, a number an element, those below 0 from the end. Numbers are read
-//! as 64 bits or doubles.
+//! A path is `$.name.other[0]`, with `"…"` around names of other characters and `#-1` for the last element; or it is a
+//! pointer, `/name/0`. Any other text is the name of a member, a number an element, those below 0 from the end. Numbers
+//! are read as 64 bits or doubles.
 
 use std::sync::Arc;
 
@@ -39,11 +39,25 @@ pub(super) const ALL: &[Own] = &[
     Own::new("json_extract_string", &[Text, Long], Text, extract_string),
     Own::new("json_keys", &[Text], Texts, keys),
     Own::new("json_keys", &[Text, Text], Texts, keys),
+    Own::new("json_merge_patch", &[Text, Text], Text, |args| {
+        args.texts(|row| {
+            let (mut value, patch) = (parsed(args.text(0).value(row))?, parsed(args.text(1).value(row))?);
+            patched(&mut value, patch);
+            Ok(Some(value.to_string()))
+        })
+    }),
     Own::new("json_object", &[Any], Text, json_object).repeating_last(),
     Own::new("json_pretty", &[Text], Text, |args| {
         args.texts(|row| {
             let value = parsed(args.text(0).value(row))?;
             serde_json::to_string_pretty(&value).map(Some).map_err(|error| raised(error.to_string()))
+        })
+    }),
+    Own::new("json_strip_nulls", &[Text], Text, |args| {
+        args.texts(|row| {
+            let mut value = parsed(args.text(0).value(row))?;
+            strip_nulls(&mut value);
+            Ok(Some(value.to_string()))
         })
     }),
     Own::new("json_type", &[Text], Text, |args| {
@@ -180,6 +194,36 @@ fn contains(whole: &Value, part: &Value) -> bool {
         }
         (Value::Array(whole), part) => whole.iter().any(|whole| contains(whole, part)),
         (whole, part) => whole == part,
+    }
+}
+
+/// Merges a patch into a value (RFC 7396): members that are null go.
+fn patched(value: &mut Value, patch: Value) {
+    let Value::Object(changes) = patch else {
+        *value = patch;
+        return;
+    };
+    if !value.is_object() {
+        *value = Value::Object(serde_json::Map::new());
+    }
+    let Value::Object(members) = value else { return };
+    for (name, change) in changes {
+        match change {
+            Value::Null => _ = members.shift_remove(&name),
+            change => patched(members.entry(name).or_insert(Value::Null), change),
+        }
+    }
+}
+
+/// Takes members that are null out of all objects.
+fn strip_nulls(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|_, value| !value.is_null());
+            members.values_mut().for_each(strip_nulls);
+        }
+        Value::Array(elements) => elements.iter_mut().for_each(strip_nulls),
+        _ => {}
     }
 }
 

@@ -26,17 +26,22 @@ use super::visits;
 use crate::error::{Result, SqlError};
 
 /// Names of functions and the names that sessions have for them.
-pub(crate) const RENAMED: [(&str, &str); 63] = [
+pub(crate) const RENAMED: [(&str, &str); 70] = [
+    ("aggregate", "list_aggregate"),
     ("apply", "array_transform"),
     ("approx_count_distinct", "approx_distinct"),
     ("arbitrary", "first_value"),
     ("argmax", "arg_max"),
     ("argmin", "arg_min"),
+    ("array_aggr", "list_aggregate"),
+    ("array_aggregate", "list_aggregate"),
     ("array_apply", "array_transform"),
+    ("array_reverse_sort", "list_reverse_sort"),
     ("array_select", "list_select"),
     ("array_to_json", "to_json"),
     ("array_unique", "list_unique"),
     ("array_value", "make_array"),
+    ("array_zip", "arrays_zip"),
     ("base64", "to_base64"),
     ("ceiling", "ceil"),
     ("countif", "count_if"),
@@ -62,6 +67,7 @@ pub(crate) const RENAMED: [(&str, &str); 63] = [
     ("least_common_multiple", "lcm"),
     ("len", "length"),
     ("list", "array_agg"),
+    ("list_aggr", "list_aggregate"),
     ("list_apply", "array_transform"),
     ("list_min", "array_min"),
     ("list_pack", "make_array"),
@@ -74,6 +80,7 @@ pub(crate) const RENAMED: [(&str, &str); 63] = [
     ("prefix", "starts_with"),
     ("regexp_matches", "regexp_like"),
     ("regexp_split_to_array", "string_split_regex"),
+    ("roundbankers", "round_even"),
     ("row_to_json", "to_json"),
     ("sign", "signum"),
     ("split", "string_split"),
