@@ -14,6 +14,9 @@ pub(super) fn unknown(text: &str) -> Option<String> {
     call.or_else(|| no_type(text))
 }
 
+/// Most edits between an unknown function and one that is named in its place.
+const NEAR_EDITS: usize = 2;
+
 /// Functions that exist over windows alone.
 const WINDOW_FUNCTIONS: [&str; 8] =
     ["cume_dist", "dense_rank", "lag", "lead", "ntile", "percent_rank", "rank", "row_number"];
@@ -37,7 +40,9 @@ fn no_such_function(text: &str) -> Option<String> {
         return Some(format!("unknown function '{name}'; write {other}"));
     }
     let (_, other) = rest.split_once("Did you mean '")?;
-    let near = other.split_once('\'').map(|(other, _)| other).filter(|other| distance(name, other).is_some());
+    // Names of functions are short: with more edits another one has nothing to do with it.
+    let is_near = |other: &&str| distance(name, other).is_some_and(|edits| edits <= NEAR_EDITS);
+    let near = other.split_once('\'').map(|(other, _)| other).filter(is_near);
     Some(format!("unknown function '{name}'{}", hint(&near.map(str::to_string))))
 }
 

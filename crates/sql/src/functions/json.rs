@@ -1,15 +1,18 @@
 //! JSON in texts: what a path finds, and what a text has.
 //!
-//! A path is `$.name.other[0]`, with `"…"` around names of other characters and `#-1` for the last element; or a pointer
-//! `/name/0`; any other text is the name of a member, a number an element, those below 0 from the end. Numbers are read
-//! as 64 bits or doubles.
+//! A path is `$.name.other[0]`, with `"…"` around names of other characters and `#-1` for the last element; or it is a
+//! pointer, `/name/0`. Any other text is the name of a member, a number an element, those below 0 from the end. Numbers
+//! are read as 64 bits or doubles.
 
-use arrow::array::{Array, ArrayRef};
-use arrow::datatypes::DataType;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, StringArray};
+use arrow::datatypes::{DataType, Field};
+use arrow::json::writer::{EncoderOptions, make_encoder};
 use datafusion::error::Result;
 use serde_json::Value;
 
-use super::{Arguments, Boolean, Long, Own, Text, Texts, raised};
+use super::{Any, Arguments, Boolean, Long, Own, Text, Texts, raised};
 
 /// The functions.
 pub(super) const ALL: &[Own] = &[
@@ -20,6 +23,7 @@ pub(super) const ALL: &[Own] = &[
         })
     }),
     Own::new("json", &[Text], Text, |args| args.texts(|row| Ok(Some(parsed(args.text(0).value(row))?.to_string())))),
+    Own::new("json_array", &[Any], Text, json_array).repeating_last(),
     Own::new("json_array_length", &[Text], Long, length),
     Own::new("json_array_length", &[Text, Text], Long, length),
     Own::new("json_contains", &[Text, Text], Boolean, |args| {
@@ -35,10 +39,25 @@ pub(super) const ALL: &[Own] = &[
     Own::new("json_extract_string", &[Text, Long], Text, extract_string),
     Own::new("json_keys", &[Text], Texts, keys),
     Own::new("json_keys", &[Text, Text], Texts, keys),
+    Own::new("json_merge_patch", &[Text, Text], Text, |args| {
+        args.texts(|row| {
+            let (mut value, patch) = (parsed(args.text(0).value(row))?, parsed(args.text(1).value(row))?);
+            patched(&mut value, patch);
+            Ok(Some(value.to_string()))
+        })
+    }),
+    Own::new("json_object", &[Any], Text, json_object).repeating_last(),
     Own::new("json_pretty", &[Text], Text, |args| {
         args.texts(|row| {
             let value = parsed(args.text(0).value(row))?;
             serde_json::to_string_pretty(&value).map(Some).map_err(|error| raised(error.to_string()))
+        })
+    }),
+    Own::new("json_strip_nulls", &[Text], Text, |args| {
+        args.texts(|row| {
+            let mut value = parsed(args.text(0).value(row))?;
+            strip_nulls(&mut value);
+            Ok(Some(value.to_string()))
         })
     }),
     Own::new("json_type", &[Text], Text, |args| {
@@ -56,6 +75,7 @@ pub(super) const ALL: &[Own] = &[
     Own::new("json_value", &[Text, Text], Text, |args| {
         args.texts(|row| Ok(found(args, row)?.filter(|value| !value.is_object() && !value.is_array()).and_then(shown)))
     }),
+    Own::new("to_json", &[Any], Text, to_json),
 ];
 
 fn parsed(text: &str) -> Result<Value> {
@@ -177,6 +197,36 @@ fn contains(whole: &Value, part: &Value) -> bool {
     }
 }
 
+/// Merges a patch into a value (RFC 7396): members that are null go.
+fn patched(value: &mut Value, patch: Value) {
+    let Value::Object(changes) = patch else {
+        *value = patch;
+        return;
+    };
+    if !value.is_object() {
+        *value = Value::Object(serde_json::Map::new());
+    }
+    let Value::Object(members) = value else { return };
+    for (name, change) in changes {
+        match change {
+            Value::Null => _ = members.shift_remove(&name),
+            change => patched(members.entry(name).or_insert(Value::Null), change),
+        }
+    }
+}
+
+/// Takes members that are null out of all objects.
+fn strip_nulls(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|_, value| !value.is_null());
+            members.values_mut().for_each(strip_nulls);
+        }
+        Value::Array(elements) => elements.iter_mut().for_each(strip_nulls),
+        _ => {}
+    }
+}
+
 fn duckdb_type(value: &Value) -> String {
     let name = match value {
         Value::Null => "NULL",
@@ -201,4 +251,56 @@ fn postgres_type(value: &Value) -> String {
         Value::Object(_) => "object",
     };
     name.to_string()
+}
+
+/// The JSON of each row of each argument, NULL as null.
+fn encoded(args: &Arguments) -> Result<Vec<Vec<String>>> {
+    let options = EncoderOptions::default().with_explicit_nulls(true);
+    let options = options.with_timestamp_format("%Y-%m-%d %H:%M:%S%.f".into());
+    let texts = |column: &ArrayRef| {
+        let field = Arc::new(Field::new("", column.data_type().clone(), true));
+        let mut encoder = make_encoder(&field, column.as_ref(), &options)?;
+        let text = |row| {
+            let mut text = Vec::new();
+            match encoder.is_null(row) || column.data_type().is_null() {
+                true => text.extend_from_slice(b"null"),
+                false => encoder.encode(row, &mut text),
+            }
+            String::from_utf8(text).map_err(|error| raised(error.to_string()))
+        };
+        (0..args.rows).map(text).collect()
+    };
+    args.columns.iter().map(texts).collect()
+}
+
+fn to_json(args: &Arguments) -> Result<ArrayRef> {
+    let texts = encoded(args)?.pop().unwrap_or_default();
+    args.texts(|row| Ok(Some(texts[row].clone())))
+}
+
+fn json_array(args: &Arguments) -> Result<ArrayRef> {
+    let texts = encoded(args)?;
+    let array = |row: usize| {
+        let elements: Vec<&str> = texts.iter().map(|column| column[row].as_str()).collect();
+        format!("[{}]", elements.join(","))
+    };
+    Ok(Arc::new((0..args.rows).map(|row| Some(array(row))).collect::<StringArray>()))
+}
+
+/// An object of names and values in turn.
+fn json_object(args: &Arguments) -> Result<ArrayRef> {
+    let is_name = |column: &ArrayRef| column.data_type().is_string();
+    if !args.columns.len().is_multiple_of(2) || !args.columns.iter().step_by(2).all(is_name) {
+        return Err(raised("json_object takes names, which are texts, and values in turn".into()));
+    }
+    let texts = encoded(args)?;
+    let object = |row: usize| {
+        let member = |pair: &[Vec<String>]| format!("{}:{}", pair[0][row], pair[1][row]);
+        let is_named = |(at, _): &(usize, &[Vec<String>])| args.columns[at * 2].is_valid(row);
+        match texts.chunks(2).enumerate().all(|pair| is_named(&pair)) {
+            true => Ok(format!("{{{}}}", texts.chunks(2).map(member).collect::<Vec<_>>().join(","))),
+            false => Err(raised("json_object with a name that is NULL".into())),
+        }
+    };
+    Ok(Arc::new((0..args.rows).map(|row| object(row).map(Some)).collect::<Result<StringArray>>()?))
 }

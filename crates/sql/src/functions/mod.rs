@@ -9,6 +9,7 @@
 mod digests;
 mod format;
 mod json;
+mod lists;
 mod number_pattern;
 mod numbers;
 mod paths;
@@ -63,11 +64,15 @@ enum Kind {
     Interval,
     /// A list of texts.
     Texts,
+    /// A list of any elements; as the type of values, that of the first argument.
+    List,
+    /// How often the elements of the first argument, a list, are in it.
+    Histogram,
     /// Anything, as it is.
     Any,
 }
 
-use Kind::{Any, Boolean, Bytes, Date, Double, Interval, Long, Text, Texts, Time, Unsigned};
+use Kind::{Any, Boolean, Bytes, Date, Double, Histogram, Interval, List, Long, Text, Texts, Time, Unsigned};
 
 impl Kind {
     fn data_type(self) -> DataType {
@@ -82,7 +87,7 @@ impl Kind {
             Time => DataType::Timestamp(TimeUnit::Microsecond, None),
             Interval => DataType::Interval(IntervalUnit::MonthDayNano),
             Texts => DataType::new_list(DataType::Utf8, true),
-            Any => DataType::Null,
+            Any | List | Histogram => DataType::Null,
         }
     }
 
@@ -108,12 +113,19 @@ impl Kind {
                 Interval => {
                     matches!(from, DataType::Interval(_) | DataType::Duration(_)) || may_be_read && from.is_string()
                 }
-                Texts => matches!(from, DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(_, _)),
+                Texts | List => {
+                    matches!(from, DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(_, _))
+                }
                 Any => true,
+                Histogram => false,
             };
         is_taken.then(|| match (self, from) {
             (Any, from) => from.clone(),
             (Time, DataType::Timestamp(_, zone)) => DataType::Timestamp(TimeUnit::Microsecond, zone.clone()),
+            (List, DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _)) => {
+                DataType::List(field.clone())
+            }
+            (List, _) => DataType::new_list(DataType::Null, true),
             (kind, _) => kind.data_type(),
         })
     }
@@ -165,6 +177,7 @@ fn all() -> impl Iterator<Item = &'static Own> {
         digests::ALL,
         format::ALL,
         json::ALL,
+        lists::ALL,
         numbers::ALL,
         paths::ALL,
         session::ALL,
@@ -347,7 +360,11 @@ impl ScalarUDFImpl for OwnFunction {
     }
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
-        Ok(self.form(arguments)?.gives.data_type())
+        Ok(match (self.form(arguments)?.gives, arguments.first()) {
+            (List, Some(DataType::List(field))) => DataType::List(Arc::new(field.as_ref().clone().with_nullable(true))),
+            (Histogram, Some(DataType::List(field))) => lists::histogram_type(field.data_type()),
+            (gives, _) => gives.data_type(),
+        })
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

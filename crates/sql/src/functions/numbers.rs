@@ -32,6 +32,9 @@ pub(super) const ALL: &[Own] = &[
     Own::new("nextafter", &[Double, Double], Double, |args| {
         args.floats(|row| Ok(Some(libm::nextafter(args.doubles(0).value(row), args.doubles(1).value(row)))))
     }),
+    Own::new("round_even", &[Double, Long], Double, |args| {
+        args.floats(|row| Ok(Some(round_even(args.doubles(0).value(row), args.longs(1).value(row)))))
+    }),
     Own::new("signbit", &[Double], Boolean, |args| {
         args.booleans(|row| Ok(Some(args.doubles(0).value(row).is_sign_negative())))
     }),
@@ -55,6 +58,13 @@ fn even(value: f64) -> f64 {
         true => whole,
         false => whole + 1.0_f64.copysign(whole),
     }
+}
+
+/// A number to some digits behind the point, halves to the even one.
+fn round_even(value: f64, digits: i64) -> f64 {
+    let factor = 10_f64.powi(digits.clamp(-308, 308) as i32);
+    let rounded = (value * factor).round_ties_even() / factor;
+    if rounded.is_finite() { rounded } else { value }
 }
 
 /// A number that equal rows share; NULL has one, too.

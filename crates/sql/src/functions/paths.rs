@@ -32,8 +32,23 @@ pub(super) const ALL: &[Own] = &[
         })
     }),
     Own::new("parse_path", &[Text], Texts, |args| args.lists(|row| Ok(Some(parts(args.text(0).value(row)))))),
+    Own::new("path_join", &[Text, Text], Text, |args| {
+        args.texts(|row| {
+            let parts = (0..args.columns.len()).map(|place| args.text(place).value(row));
+            Ok(Some(parts.fold(String::new(), joined)))
+        })
+    })
+    .repeating_last(),
     Own::new("format_bytes", &[Long], Text, |args| args.texts(|row| size(args.longs(0).value(row)))),
 ];
+
+/// A path below another; a path from the root stays as it is.
+fn joined(front: String, part: &str) -> String {
+    match front.is_empty() || part.starts_with('/') {
+        true => part.to_string(),
+        false => format!("{}/{part}", front.trim_end_matches('/')),
+    }
+}
 
 fn is_separator(character: char) -> bool {
     matches!(character, '/' | '\\')

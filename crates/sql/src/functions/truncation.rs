@@ -42,15 +42,23 @@ pub(crate) fn truncated(times: &ArrayRef, unit: &str) -> Result<ArrayRef> {
         "millennium" => of_months(second, |date| ((date.year() - 1).div_euclid(1_000) * 1_000 + 1, 1)),
         other => return Err(raised(format!("'{other}' is no unit of date_trunc; there are {UNITS}"))),
     };
-    let refused = || raised(format!("the start of the {unit} of a time that no calendar has"));
+    let refused = || raised(format!("the {unit} of a time that no calendar has"));
+    let in_calendar = |time: i64| NaiveDate::from_num_days_from_ce_opt(ce_day(time.div_euclid(DAY_SECONDS * second))?);
     let numbers = cast(times, &DataType::Int64)?;
-    let cut = |time: Option<i64>| time.map(|time| start(time).ok_or_else(refused)).transpose();
+    let cut = |time: Option<i64>| {
+        time.map(|time| in_calendar(time).and_then(|_| start(time)).ok_or_else(refused)).transpose()
+    };
     let cut: Int64Array = numbers.as_primitive::<Int64Type>().iter().map(cut).collect::<Result<_>>()?;
     Ok(cast(&(Arc::new(cut) as ArrayRef), times.data_type())?)
 }
 
 const UNITS: &str = "microsecond, millisecond, second, minute, hour, day, week, month, quarter, year, decade, century, \
                      millennium";
+
+/// Days from year 1 to a day that is counted from 1970.
+fn ce_day(day: i64) -> Option<i32> {
+    i32::try_from(day.checked_add(EPOCH_DAY)?).ok()
+}
 
 type Start = Box<dyn Fn(i64) -> Option<i64>>;
 
@@ -68,7 +76,7 @@ fn of_days(second: i64, start: impl Fn(i64) -> Option<i64> + 'static) -> Start {
 /// The first of a month that is found by a date.
 fn of_months(second: i64, month: impl Fn(NaiveDate) -> (i32, u32) + 'static) -> Start {
     of_days(second, move |day| {
-        let date = NaiveDate::from_num_days_from_ce_opt(i32::try_from(day.checked_add(EPOCH_DAY)?).ok()?)?;
+        let date = NaiveDate::from_num_days_from_ce_opt(ce_day(day)?)?;
         let (year, month) = month(date);
         Some(i64::from(NaiveDate::from_ymd_opt(year, month, 1)?.num_days_from_ce()) - EPOCH_DAY)
     })

@@ -21,6 +21,7 @@ pub(super) fn function() -> ScalarUDF {
 pub(super) fn of_kind(kind: Kind) -> String {
     match kind {
         Kind::Any => "any".into(),
+        Kind::List => "list".into(),
         kind => sql_name(&kind.data_type()),
     }
 }

@@ -144,6 +144,8 @@ pub(crate) fn truncate(unit: &str, value: Device, data_type: &DataType) -> Resul
         return Err(refuse());
     }
     let ticks = ticks(data_type).ok_or_else(refuse)?;
+    // The CPU raises for times that no calendar has.
+    let value = Device::InCalendar(Box::new(value), DAY_SECONDS * ticks);
     let seconds = match unit {
         "second" => Some(1),
         "minute" => Some(60),

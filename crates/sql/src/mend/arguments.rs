@@ -8,8 +8,8 @@
 //!
 //! `to_char` takes patterns of strftime of dates and times, and gives any other text back as it is; here a pattern
 //! without a `%` is one of PostgreSQL's, and numbers and intervals have those, too. So do `to_date` and `to_timestamp`.
-//! `date_trunc` counts in nanoseconds, which end in 2262, and has no unit above the year; here it counts in the ticks of
-//! its argument, but for zones other than UTC, and a date is one of microseconds. That goes once DataFusion's does so.
+//! `date_trunc` counts in nanoseconds, which end in 2262, and has no unit above the year. Here it counts in the ticks
+//! of its argument, but for zones other than UTC, and a date has microseconds. That goes once DataFusion's does so.
 //!
 //! `to_char` gives the first row's text for all where the time is a constant and patterns are none; here each row has
 //! its own. That goes once DataFusion's function does so.

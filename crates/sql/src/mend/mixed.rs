@@ -15,11 +15,14 @@
 //! Times of two units have no common type in DataFusion, so that a column of microseconds is not comparable with a
 //! literal: both become nanoseconds, in the same places.
 //!
+//! A date beside a timestamp is one of nanoseconds in DataFusion, which end in 2262. Beside timestamps without a zone
+//! and without nanoseconds it becomes one of the finest of their units, in the same places.
+//!
 //! Numbers and dates, timestamps or times have no common type: DataFusion makes days since 1970 of integers, in
 //! silence. In the same places they are refused, as in PostgreSQL.
 //!
 //! The file goes once DataFusion coerces a float and a decimal to a double, decimals to a type that has room for all, a
-//! time to the finer unit, and no number to a date.
+//! time to the finer unit, a date to the timestamp's unit, and no number to a date.
 
 use std::sync::Arc;
 
@@ -38,6 +41,7 @@ use datafusion::optimizer::AnalyzerRule;
 use super::each_expression;
 use super::intervals::compares;
 use crate::error::SqlError;
+use crate::time_units::per_second;
 use crate::walk::{PlanWalk, Walk};
 use crate::words::sql_name;
 
@@ -252,7 +256,7 @@ fn with_common(input: Arc<LogicalPlan>, columns: &[Option<Common>]) -> Result<Ar
 /// Two operands in their common type; the flag says that one of them changed.
 pub(super) fn operands(left: Expr, right: Expr, schema: &DFSchema) -> (Expr, Expr, bool) {
     // A chain leans to the left, and its type takes a look at all of it: the right operand decides first.
-    let may_mix = |found: DataType| found.is_floating() || is_decimal(&found) || is_time(&found);
+    let may_mix = |found: DataType| found.is_floating() || is_decimal(&found) || is_on_calendar(&found);
     if !right.get_type(schema).is_ok_and(may_mix) {
         return (left, right, false);
     }
@@ -275,6 +279,8 @@ fn is_time(data_type: &DataType) -> bool {
 enum Common {
     Double,
     Time,
+    /// Timestamps of a unit, beside dates.
+    Timestamp(TimeUnit),
     /// Decimals of 76 digits, so many of them behind the point.
     Wide(i8),
 }
@@ -287,6 +293,13 @@ impl Common {
                 let finest = DataType::Time64(TimeUnit::Nanosecond);
                 match expr.get_type(schema) {
                     Ok(found) if is_time(&found) && found != finest => Expr::Cast(Cast::new(Box::new(expr), finest)),
+                    _ => expr,
+                }
+            }
+            Common::Timestamp(unit) => {
+                let timestamp = DataType::Timestamp(unit, None);
+                match expr.get_type(schema) {
+                    Ok(DataType::Date32 | DataType::Date64) => Expr::Cast(Cast::new(Box::new(expr), timestamp)),
                     _ => expr,
                 }
             }
@@ -443,8 +456,13 @@ fn wide(types: &[DataType], digits: Vec<Digits>) -> Option<Common> {
 }
 
 fn common_of(types: impl IntoIterator<Item = DataType>) -> Option<Common> {
-    let (mut floats, mut decimals, mut times) = (false, false, Vec::new());
+    let (mut floats, mut decimals, mut dates, mut times, mut units) = (false, false, false, Vec::new(), Vec::new());
     for data_type in types {
+        dates |= matches!(data_type, DataType::Date32 | DataType::Date64);
+        if let DataType::Timestamp(unit, zone) = &data_type {
+            // An instant, or nanoseconds, is DataFusion's to bring together with a date.
+            units.push(if zone.is_some() { TimeUnit::Nanosecond } else { *unit });
+        }
         floats |= data_type.is_floating();
         decimals |= is_decimal(&data_type);
         if is_time(&data_type) && !times.contains(&data_type) {
@@ -454,7 +472,10 @@ fn common_of(types: impl IntoIterator<Item = DataType>) -> Option<Common> {
     match (floats && decimals, times.len() > 1) {
         (true, _) => Some(Common::Double),
         (_, true) => Some(Common::Time),
-        _ => None,
+        _ => match units.into_iter().max_by_key(|unit| per_second(*unit)) {
+            Some(unit) if dates && unit != TimeUnit::Nanosecond => Some(Common::Timestamp(unit)),
+            _ => None,
+        },
     }
 }
 

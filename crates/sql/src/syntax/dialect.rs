@@ -11,13 +11,14 @@
 //! - PIVOT, UNPIVOT and SUMMARIZE are statements ([`super::expansions`]).
 //! - `2 * 3 ^ 2` reads as the bits of `2 * 3` and 2. Here `^` is a power, as in PostgreSQL: above `*`, below a sign,
 //!   and `2 ^ 3 ^ 3` is `(2 ^ 3) ^ 3`. `**` is the same, as in DuckDB.
+//! - `TRIM(LEADING FROM x)` is no syntax of sqlparser's.
 //! - `j -> 'a' = 'b'` reads as `j -> ('a' = 'b')`. Here arrows bind more closely than comparisons.
 //!
 //! The file goes once sqlparser parses the right side of `IS [NOT] DISTINCT FROM` by its precedence.
 
 use std::any::TypeId;
 
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Statement, UnaryOperator};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Statement, TrimWhereField, UnaryOperator};
 use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -52,6 +53,30 @@ fn is_power(parser: &Parser) -> bool {
         Token::Mul => parser.peek_nth_token_ref(1).token == Token::Mul,
         _ => false,
     }
+}
+
+/// `TRIM(LEADING FROM x)` and `TRIM(FROM x)`, which trim blanks; none if something else comes next.
+fn trimmed(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+    let is = |place: usize, keyword: Keyword| match &parser.peek_nth_token_ref(place).token {
+        Token::Word(word) => word.keyword == keyword,
+        _ => false,
+    };
+    if !is(0, Keyword::TRIM) || parser.peek_nth_token_ref(1).token != Token::LParen {
+        return None;
+    }
+    let sides = [
+        (Keyword::BOTH, TrimWhereField::Both),
+        (Keyword::LEADING, TrimWhereField::Leading),
+        (Keyword::TRAILING, TrimWhereField::Trailing),
+    ];
+    let side = sides.into_iter().find(|(keyword, _)| is(2, *keyword)).map(|(_, side)| side);
+    let tokens = 3 + usize::from(side.is_some());
+    if !is(tokens - 1, Keyword::FROM) {
+        return None;
+    }
+    (0..tokens).for_each(|_| _ = parser.next_token());
+    let expr = parser.parse_expr().and_then(|expr| parser.expect_token(&Token::RParen).map(|_| Box::new(expr)));
+    Some(expr.map(|expr| Expr::Trim { trim_where: side, trim_what: None, expr, trim_characters: None }))
 }
 
 /// The sets behind GROUPING SETS.
@@ -140,8 +165,8 @@ impl Dialect for SessionDialect {
         if parser.parse_keywords(&[Keyword::GROUPING, Keyword::SETS]) {
             return Some(grouping_sets(parser));
         }
-        if let Some(lambda) = lambdas::behind_word(parser) {
-            return Some(lambda);
+        if let Some(parsed) = lambdas::behind_word(parser).or_else(|| trimmed(parser)) {
+            return Some(parsed);
         }
         if is_set_operation(parser) {
             return Some(parser.parse_query().map(Expr::Subquery));

@@ -3,8 +3,8 @@
 //! A call of a function that the session lacks is read by [`RENAMED`], names beside the session's own, and then by
 //! [`REWRITTEN`], calls beside the expressions that they stand for; a form that the session's function lacks is read by
 //! [`REWRITTEN`], too. Both sides are texts of SQL, in which `$1` and the others stand for arguments; a constant in a
-//! call is the argument that it holds for. FILTER, OVER, DISTINCT and the other clauses of a call go to the function
-//! that it becomes.
+//! call is the argument that it holds for. FILTER, OVER, DISTINCT and the other clauses of a call go to the aggregates
+//! of its expression, or to the function that it becomes.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -26,14 +26,22 @@ use super::visits;
 use crate::error::{Result, SqlError};
 
 /// Names of functions and the names that sessions have for them.
-pub(crate) const RENAMED: [(&str, &str); 52] = [
+pub(crate) const RENAMED: [(&str, &str); 70] = [
+    ("aggregate", "list_aggregate"),
     ("apply", "array_transform"),
     ("approx_count_distinct", "approx_distinct"),
     ("arbitrary", "first_value"),
     ("argmax", "arg_max"),
     ("argmin", "arg_min"),
+    ("array_aggr", "list_aggregate"),
+    ("array_aggregate", "list_aggregate"),
     ("array_apply", "array_transform"),
+    ("array_reverse_sort", "list_reverse_sort"),
+    ("array_select", "list_select"),
+    ("array_to_json", "to_json"),
+    ("array_unique", "list_unique"),
     ("array_value", "make_array"),
+    ("array_zip", "arrays_zip"),
     ("base64", "to_base64"),
     ("ceiling", "ceil"),
     ("countif", "count_if"),
@@ -46,16 +54,22 @@ pub(crate) const RENAMED: [(&str, &str); 52] = [
     ("from_binary", "unbin"),
     ("from_hex", "unhex"),
     ("gen_random_uuid", "uuid"),
+    ("geometric_mean", "geomean"),
     ("get_current_time", "current_time"),
     ("get_current_timestamp", "now"),
     ("greatest_common_divisor", "gcd"),
     ("iif", "if"),
+    ("json_extract_path", "json_extract"),
+    ("json_extract_path_text", "json_extract_string"),
+    ("json_quote", "to_json"),
     ("last", "last_value"),
     ("lcase", "lower"),
     ("least_common_multiple", "lcm"),
     ("len", "length"),
     ("list", "array_agg"),
+    ("list_aggr", "list_aggregate"),
     ("list_apply", "array_transform"),
+    ("list_min", "array_min"),
     ("list_pack", "make_array"),
     ("list_value", "make_array"),
     ("max_by", "arg_max"),
@@ -66,6 +80,8 @@ pub(crate) const RENAMED: [(&str, &str); 52] = [
     ("prefix", "starts_with"),
     ("regexp_matches", "regexp_like"),
     ("regexp_split_to_array", "string_split_regex"),
+    ("roundbankers", "round_even"),
+    ("row_to_json", "to_json"),
     ("sign", "signum"),
     ("split", "string_split"),
     ("statement_timestamp", "now"),
@@ -78,11 +94,13 @@ pub(crate) const RENAMED: [(&str, &str); 52] = [
     ("transaction_timestamp", "now"),
     ("ucase", "upper"),
     ("unicode", "ascii"),
+    ("uuidv4", "uuid"),
     ("variance", "var_samp"),
+    ("wavg", "weighted_avg"),
 ];
 
 /// Calls and the expressions that they are read as; one with a constant before one that takes any argument there.
-pub(crate) const REWRITTEN: [(&str, &str); 72] = [
+pub(crate) const REWRITTEN: [(&str, &str); 81] = [
     ("add($1, $2)", "$1 + $2"),
     ("age($1)", "age(CAST(current_date AS TIMESTAMP), $1)"),
     ("ago($1)", "now() - $1"),
@@ -143,6 +161,28 @@ pub(crate) const REWRITTEN: [(&str, &str); 72] = [
     ("epoch($1)", "CAST(date_part('epoch', $1) AS DOUBLE)"),
     ("fdiv($1, $2)", "floor(CAST($1 AS DOUBLE) / $2)"),
     ("fsum($1)", "sum(CAST($1 AS DOUBLE))"),
+    ("geomean($1)", "exp(avg(ln(CAST($1 AS DOUBLE))))"),
+    ("histogram($1)", "list_histogram(array_agg($1) FILTER (WHERE $1 IS NOT NULL))"),
+    ("json_group_array($1)", "'[' || string_agg(to_json($1), ',') || ']'"),
+    (
+        "kurtosis_pop($1)",
+        "(sum(power(CAST($1 AS DOUBLE), 4)) / count($1) - 4 * avg($1) * sum(power(CAST($1 AS DOUBLE), 3)) \
+         / count($1) + 6 * power(avg($1), 2) * sum(power(CAST($1 AS DOUBLE), 2)) / count($1) - 3 * \
+         power(avg($1), 4)) / power(nullif(CAST(var_pop($1) AS DOUBLE), 0), 2) - 3",
+    ),
+    ("list_last($1)", "array_element($1, -1)"),
+    ("product($1)", "list_product(array_agg(CAST($1 AS DOUBLE)) FILTER (WHERE $1 IS NOT NULL))"),
+    ("sem($1)", "sqrt(CAST(var_pop($1) AS DOUBLE) / count($1))"),
+    (
+        "skewness($1)",
+        "CASE WHEN count($1) > 2 THEN sqrt(CAST(count($1) AS DOUBLE) * (count($1) - 1)) / (count($1) - 2) \
+         * (sum(power(CAST($1 AS DOUBLE), 3)) / count($1) - 3 * avg($1) * sum(power(CAST($1 AS DOUBLE), \
+         2)) / count($1) + 2 * power(avg($1), 3)) / power(nullif(CAST(var_pop($1) AS DOUBLE), 0), 1.5) END",
+    ),
+    (
+        "weighted_avg($1, $2)",
+        "sum(CAST($1 AS DOUBLE) * $2) / sum(CASE WHEN $1 IS NOT NULL THEN CAST($2 AS DOUBLE) END)",
+    ),
     ("group_concat($1)", "string_agg($1, ',')"),
     ("group_concat($1, $2)", "string_agg($1, $2)"),
     ("hour($1)", "CAST(date_part('hour', $1) AS BIGINT)"),
@@ -280,7 +320,7 @@ impl Rewriting {
     /// # Errors
     /// [`SqlError::Unsupported`] for clauses that the expression has no place for, and for an argument without a value
     /// of its own that the expression has several times.
-    fn applied(&self, name: &str, call: &Function, arguments: &[&Expr]) -> Result<Expr> {
+    fn applied(&self, state: &SessionState, name: &str, call: &Function, arguments: &[&Expr]) -> Result<Expr> {
         let mut expression = self.expression.clone();
         let mut by_number: HashMap<usize, &Expr> = HashMap::new();
         for (argument, expr) in self.arguments.iter().zip(arguments) {
@@ -297,7 +337,7 @@ impl Rewriting {
             }
         };
         let _ = visits::visit_mut(&mut expression, &mut Placeholders { found: &mut put });
-        with_clauses(name, &mut expression, call)?;
+        with_clauses(state, name, &mut expression, call)?;
         Ok(match expression {
             Expr::BinaryOp { .. } => Expr::Nested(Box::new(expression)),
             other => other,
@@ -331,42 +371,79 @@ impl VisitorMut for Placeholders<'_> {
     }
 }
 
-/// Gives an expression the clauses of the call that it stands for.
-fn with_clauses(name: &str, expression: &mut Expr, call: &Function) -> Result<()> {
-    let mut given = call.clone();
-    let FunctionArguments::List(list) = &mut given.args else { return Ok(()) };
-    let (duplicates, clauses) = (list.duplicate_treatment.take(), std::mem::take(&mut list.clauses));
-    let is_ordered = |clauses: &[FunctionArgumentClause]| {
-        clauses.iter().any(|clause| matches!(clause, FunctionArgumentClause::OrderBy(_)))
-    };
-    let refused = |clause: &str| Err(SqlError::Unsupported(format!("{clause} of {name}")));
-    let Expr::Function(function) = expression else {
-        return match () {
-            () if given.filter.is_some() => refused("FILTER"),
-            () if given.over.is_some() => refused("OVER"),
-            () if duplicates.is_some() => refused("DISTINCT"),
-            () if is_ordered(&clauses) => refused("ORDER BY"),
-            () if !given.within_group.is_empty() => refused("WITHIN GROUP"),
-            () if given.null_treatment.is_some() || !clauses.is_empty() => refused("IGNORE and RESPECT NULLS"),
-            () => Ok(()),
-        };
-    };
-    let FunctionArguments::List(list) = &mut function.args else { return Ok(()) };
-    if is_ordered(&list.clauses) && (given.over.is_some() || is_ordered(&clauses)) {
-        return refused(if given.over.is_some() { "OVER" } else { "ORDER BY" });
+/// Shows each call of an aggregate in an expression.
+struct Aggregates<'a> {
+    state: &'a SessionState,
+    found: &'a mut dyn FnMut(&mut Function) -> Result<()>,
+}
+
+impl VisitorMut for Aggregates<'_> {
+    type Break = SqlError;
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
+        let Expr::Function(function) = expr else { return ControlFlow::Continue(()) };
+        match self.state.aggregate_functions().contains_key(&function.name.to_string()) {
+            true => (self.found)(function).map_or_else(ControlFlow::Break, ControlFlow::Continue),
+            false => ControlFlow::Continue(()),
+        }
     }
-    list.duplicate_treatment = duplicates.or(list.duplicate_treatment.take());
-    list.clauses.extend(clauses);
-    function.filter = match (function.filter.take(), given.filter.take()) {
+}
+
+/// Gives an expression the clauses of the call that it stands for: those of its aggregates, or of the function that it
+/// is.
+fn with_clauses(state: &SessionState, name: &str, expression: &mut Expr, call: &Function) -> Result<()> {
+    let mut has_aggregate = false;
+    let mut give = |function: &mut Function| {
+        has_aggregate = true;
+        take_clauses(name, function, call)
+    };
+    if let ControlFlow::Break(error) = visits::visit_mut(expression, &mut Aggregates { state, found: &mut give }) {
+        return Err(error);
+    }
+    if has_aggregate {
+        return Ok(());
+    }
+    if let Expr::Function(function) = expression {
+        return take_clauses(name, function, call);
+    }
+    // No function takes them.
+    let refused = |clause: &str| Err(SqlError::Unsupported(format!("{clause} of {name}")));
+    let FunctionArguments::List(list) = &call.args else { return Ok(()) };
+    match () {
+        () if call.filter.is_some() => refused("FILTER"),
+        () if call.over.is_some() => refused("OVER"),
+        () if list.duplicate_treatment.is_some() => refused("DISTINCT"),
+        () if is_ordered(&list.clauses) => refused("ORDER BY"),
+        () if !call.within_group.is_empty() => refused("WITHIN GROUP"),
+        () if call.null_treatment.is_some() || !list.clauses.is_empty() => refused("IGNORE and RESPECT NULLS"),
+        () => Ok(()),
+    }
+}
+
+fn is_ordered(clauses: &[FunctionArgumentClause]) -> bool {
+    clauses.iter().any(|clause| matches!(clause, FunctionArgumentClause::OrderBy(_)))
+}
+
+/// Gives a function the clauses of a call.
+fn take_clauses(name: &str, function: &mut Function, call: &Function) -> Result<()> {
+    let FunctionArguments::List(given) = &call.args else { return Ok(()) };
+    let FunctionArguments::List(list) = &mut function.args else { return Ok(()) };
+    let refused = |clause: &str| Err(SqlError::Unsupported(format!("{clause} of {name}")));
+    if is_ordered(&list.clauses) && (call.over.is_some() || is_ordered(&given.clauses)) {
+        return refused(if call.over.is_some() { "OVER" } else { "ORDER BY" });
+    }
+    list.duplicate_treatment = given.duplicate_treatment.or(list.duplicate_treatment.take());
+    list.clauses.extend(given.clauses.clone());
+    function.filter = match (function.filter.take(), call.filter.clone()) {
         (Some(own), Some(given)) => {
             let [left, right] = [own, given].map(|side| Box::new(Expr::Nested(side)));
             Some(Box::new(Expr::BinaryOp { left, op: BinaryOperator::And, right }))
         }
         (own, given) => own.or(given),
     };
-    function.over = given.over;
-    function.null_treatment = given.null_treatment;
-    function.within_group = given.within_group;
+    function.over = call.over.clone();
+    function.null_treatment = call.null_treatment;
+    function.within_group = call.within_group.clone();
     Ok(())
 }
 
@@ -426,7 +503,7 @@ fn read(state: &SessionState, function: &mut Function) -> Result<Option<Expr>> {
     let Some(rewritings) = REWRITINGS.get(&name) else { return Ok(None) };
     let arguments = arguments(function).unwrap_or_default();
     match rewritings.iter().find(|rewriting| rewriting.is_of(&arguments)) {
-        Some(rewriting) => Ok(Some(rewriting.applied(&name, function, &arguments)?)),
+        Some(rewriting) => Ok(Some(rewriting.applied(state, &name, function, &arguments)?)),
         None if is_own => Ok(None),
         None => {
             let calls: Vec<&str> = rewritings.iter().map(|rewriting| rewriting.call).collect();

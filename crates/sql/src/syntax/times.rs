@@ -1,29 +1,45 @@
 //! Texts of timestamps and intervals.
 //!
 //! Arrow 59 reads `2024-01-01 08:00:00` and no shorter time. As in PostgreSQL, seconds may be left out, and parts may
-//! have one digit. Of an interval it reads units alone: `1 day 04:05:06` is written with hours, minutes and seconds,
-//! and so is `1 04:05:06`.
+//! have one digit. DataFusion 55.2 has nanoseconds in all timestamps, so that `TIMESTAMP '9999-12-31 00:00:00'` raises.
+//! Of an interval Arrow reads units alone: `1 day 04:05:06` is written with hours, minutes and seconds, and so is
+//! `1 04:05:06`.
 //!
-//! The file goes once Arrow reads such texts.
+//! The file goes once Arrow reads such texts, and timestamps have microseconds.
 
-use datafusion::sql::sqlparser::ast::{DataType, Expr, Interval, TypedString, Value};
+use std::ops::RangeInclusive;
 
-/// Writes the text of a timestamp with all its digits, where it is a constant.
+use datafusion::sql::sqlparser::ast::{DataType, Expr, Interval, TimezoneInfo, TypedString, Value};
+
+/// Years that nanoseconds since 1970 hold from their first to their last day.
+const OF_NANOSECONDS: RangeInclusive<u32> = 1678..=2261;
+
+/// Writes the text of a timestamp with all its digits, where it is a constant. One of a year that nanoseconds do not
+/// hold has microseconds.
 pub(super) fn with_all_digits(expr: &mut Expr) {
-    let text = match expr {
-        Expr::TypedString(TypedString { data_type: DataType::Timestamp(..), value, .. }) => &mut value.value,
-        Expr::Cast { data_type: DataType::Timestamp(..), expr, .. } => match expr.as_mut() {
-            Expr::Value(value) => &mut value.value,
+    let (precision, zone, text) = match expr {
+        Expr::TypedString(TypedString { data_type: DataType::Timestamp(precision, zone), value, .. }) => {
+            (precision, zone, &mut value.value)
+        }
+        Expr::Cast { data_type: DataType::Timestamp(precision, zone), expr, .. } => match expr.as_mut() {
+            Expr::Value(value) => (precision, zone, &mut value.value),
             _ => return,
         },
         _ => return,
     };
-    if let Value::SingleQuotedString(text) = text
-        && let Some(whole) = whole(text)
-    {
+    let Value::SingleQuotedString(text) = text else { return };
+    if let Some(whole) = whole(text) {
         *text = whole;
     }
+    let year = text.trim().split_once('-').and_then(|(year, _)| year.parse().ok());
+    let is_far = year.is_some_and(|year| !OF_NANOSECONDS.contains(&year));
+    if is_far && precision.is_none() && matches!(zone, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) {
+        *precision = Some(MICROSECONDS);
+    }
 }
+
+/// Digits behind the point of a timestamp of microseconds.
+const MICROSECONDS: u64 = 6;
 
 /// The text of a timestamp with all its digits; none if it is no timestamp of PostgreSQL's usual form, or has them.
 pub(crate) fn whole(text: &str) -> Option<String> {

@@ -95,7 +95,8 @@ fn name(text: &str) -> Option<(String, usize)> {
         }
         "Dictionary" => types_in_sql(parameters.split_once(", ").map_or(parameters, |(_, values)| values)),
         "FixedSizeBinary" => "BYTEA".into(),
-        "Struct" => format!("STRUCT({})", types_in_sql(parameters).replace("non-null ", "")),
+        // As a cast names its fields.
+        "Struct" => format!("STRUCT<{}>", types_in_sql(parameters).replace("non-null ", "").replace("\": ", "\" ")),
         "Map" => "MAP".into(),
         _ => format!("DECIMAL({parameters})"),
     };
@@ -117,7 +118,7 @@ mod tests {
                 "column \"Int64\" isn't a Float64Array, can't be Boolean",
                 "column \"Int64\" isn't a Float64Array, can't be BOOLEAN",
             ),
-            ("keys of type Struct(\"a\": non-null Int64)", "keys of type STRUCT(\"a\": BIGINT)"),
+            ("keys of type Struct(\"a\": non-null Int64)", "keys of type STRUCT<\"a\" BIGINT>"),
             ("the Interval of a Decimal, List", "the Interval of a Decimal, List"),
             ("sum(Interval(MonthDayNano), Duration(ns))", "sum(INTERVAL, INTERVAL)"),
         ] {

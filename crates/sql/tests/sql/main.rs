@@ -24,6 +24,7 @@ mod footers;
 mod format;
 mod fuzz;
 mod kept;
+mod known_names;
 mod loading;
 mod nan;
 mod overhead;

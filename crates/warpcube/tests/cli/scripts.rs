@@ -124,7 +124,7 @@ fn backslash_commands_in_scripts() {
     let script = "CREATE TABLE t (a INT, b VARCHAR);\n\\d\n\\d t\n\\i inner.sql\n\\format json\nSELECT 1 AS a;";
     let ran = place.input(&["--format", "csv"], script);
     let expected = "table_schema,table_name,table_type\npublic,t,BASE TABLE\n\
-                    column_name,data_type,is_nullable\na,Int32,YES\nb,Utf8View,YES\nseven\n7\n[{\"a\":1}]\n";
+                    column_name,data_type,is_nullable\na,INT,YES\nb,VARCHAR,YES\nseven\n7\n[{\"a\":1}]\n";
     assert_eq!(ran.ok(), expected);
     assert_eq!(place.input(&[], "\\nope").error(1), "stdin:1: CLI-005 there is no command '\\nope'; \\? lists them");
 }

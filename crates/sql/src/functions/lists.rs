@@ -1,0 +1,109 @@
+//! Lists of any elements: what they have, and parts of them.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, ListArray, MapArray, StructArray, UInt32Array, UInt64Array};
+use arrow::buffer::{NullBuffer, OffsetBuffer};
+use arrow::compute::take;
+use arrow::datatypes::{DataType, Field, Fields, Int64Type};
+use arrow::row::{RowConverter, SortField};
+use datafusion::error::{DataFusionError, Result};
+
+use super::{Arguments, Histogram, List, Long, Own, raised};
+
+/// The functions.
+pub(super) const ALL: &[Own] = &[
+    Own::new("list_count", &[List], Long, |args| {
+        args.integers(|row| {
+            let elements = elements(args, 0, row);
+            Ok(Some((elements.len() - elements.null_count()) as i64))
+        })
+    }),
+    Own::new("list_histogram", &[List], Histogram, histogram),
+    Own::new("list_select", &[List, List], List, select),
+    Own::new("list_unique", &[List], Long, |args| {
+        args.integers(|row| {
+            let elements = elements(args, 0, row);
+            let rows = converter(&elements)?.convert_columns(&[elements.clone()])?;
+            let valid = (0..elements.len()).filter(|place| elements.is_valid(*place));
+            Ok(Some(valid.map(|place| rows.row(place)).collect::<HashSet<_>>().len() as i64))
+        })
+    }),
+];
+
+fn elements(args: &Arguments, place: usize, row: usize) -> ArrayRef {
+    args.columns[place].as_list::<i32>().value(row)
+}
+
+fn converter(elements: &ArrayRef) -> Result<RowConverter> {
+    Ok(RowConverter::new(vec![SortField::new(elements.data_type().clone())])?)
+}
+
+/// The elements at places from 1 on; NULL for a place without one.
+fn select(args: &Arguments) -> Result<ArrayRef> {
+    let lists = args.columns[0].as_list::<i32>();
+    let (mut offsets, mut taken, mut nulls) = (vec![0_i32], Vec::new(), Vec::new());
+    for row in 0..args.rows {
+        let is_valid = args.columns.iter().all(|column| column.is_valid(row));
+        nulls.push(is_valid);
+        if is_valid {
+            let places = arrow::compute::cast(&elements(args, 1, row), &DataType::Int64)?;
+            let (start, end) = (lists.value_offsets()[row], lists.value_offsets()[row + 1]);
+            let at = |place: Option<i64>| {
+                let place = place.filter(|place| (1..=i64::from(end - start)).contains(place))?;
+                u32::try_from(i64::from(start) + place - 1).ok()
+            };
+            taken.extend(places.as_primitive::<Int64Type>().iter().map(at));
+        }
+        let end = i32::try_from(taken.len()).map_err(|_| raised("lists of a batch are too long together".into()))?;
+        offsets.push(end);
+    }
+    let values = take(lists.values(), &UInt32Array::from(taken), None)?;
+    let DataType::List(field) = lists.data_type() else {
+        return Err(DataFusionError::Internal("a list of another type".into()));
+    };
+    let field = Arc::new(field.as_ref().clone().with_nullable(true));
+    Ok(Arc::new(ListArray::try_new(field, OffsetBuffer::new(offsets.into()), values, Some(NullBuffer::from(nulls)))?))
+}
+
+/// The type of a histogram over elements.
+pub(super) fn histogram_type(elements: &DataType) -> DataType {
+    let fields =
+        Fields::from(vec![Field::new("key", elements.clone(), false), Field::new("value", DataType::UInt64, true)]);
+    DataType::Map(Arc::new(Field::new("entries", DataType::Struct(fields), false)), false)
+}
+
+/// How often each element that is not NULL is in a list, as a map in the order of the elements.
+fn histogram(args: &Arguments) -> Result<ArrayRef> {
+    let lists = args.columns[0].as_list::<i32>();
+    let (mut offsets, mut places, mut counts, mut nulls) = (vec![0_i32], Vec::new(), Vec::new(), Vec::new());
+    let values = lists.values();
+    let rows = converter(values)?.convert_columns(&[values.clone()])?;
+    for row in 0..args.rows {
+        nulls.push(lists.is_valid(row));
+        let (start, end) = (lists.value_offsets()[row], lists.value_offsets()[row + 1]);
+        let mut found: BTreeMap<_, (u32, u64)> = BTreeMap::new();
+        for place in (start..end).filter(|_| lists.is_valid(row)).map(|place| place as usize) {
+            if values.is_valid(place) {
+                found.entry(rows.row(place)).or_insert((place as u32, 0)).1 += 1;
+            }
+        }
+        for (place, count) in found.into_values() {
+            places.push(place);
+            counts.push(count);
+        }
+        offsets.push(places.len() as i32);
+    }
+    let DataType::Map(entries, _) = histogram_type(values.data_type()) else {
+        return Err(DataFusionError::Internal("a histogram that is no map".into()));
+    };
+    let DataType::Struct(fields) = entries.data_type() else {
+        return Err(DataFusionError::Internal("a map without entries".into()));
+    };
+    let columns: Vec<ArrayRef> =
+        vec![take(values, &UInt32Array::from(places), None)?, Arc::new(UInt64Array::from(counts))];
+    let pairs = StructArray::try_new(fields.clone(), columns, None)?;
+    let offsets = OffsetBuffer::new(offsets.into());
+    Ok(Arc::new(MapArray::try_new(entries.clone(), offsets, pairs, Some(NullBuffer::from(nulls)), false)?))
+}
