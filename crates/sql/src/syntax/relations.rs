@@ -176,6 +176,11 @@ impl Surroundings {
         }
     }
 
+    /// Whether what is visited next is a query of WITH.
+    pub(super) fn is_in_with(&self) -> bool {
+        self.queries.last().is_some_and(|around| around.visited < around.expressions())
+    }
+
     /// The WITH clauses that what is visited may name.
     pub(super) fn scopes(&self) -> Vec<With> {
         self.queries.iter().filter_map(Around::visible).collect()

@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{Expr, Query, Select, SelectItem, Value, Vi
 use super::super::items::{column_name, folded};
 use super::super::rows::check_copied;
 use super::super::visits;
-use super::{Column, quoted};
+use super::quoted;
 use crate::error::{Result, SqlError};
 use crate::settings::Settings;
 
@@ -54,18 +54,17 @@ fn names(expr: &Expr, aliases: &HashSet<String>) -> bool {
     found
 }
 
-/// Puts the expressions of aliases in the place of their names.
+/// Puts the expressions of aliases in the place of their names, unless these are names of columns.
 ///
 /// # Errors
 /// [`SqlError::Unsupported`] for an alias of an expression that is another one each time, and for one that stands for
 /// too much; [`SqlError::TooDeep`] for aliases of aliases that nest deeper than a statement may.
-pub(super) fn write_out(state: &SessionState, select: &mut Select, columns: &[Column]) -> Result<()> {
+pub(super) fn write_out(state: &SessionState, select: &mut Select, columns: &HashSet<String>) -> Result<()> {
     let settings = state.config_options().extensions.get::<Settings>();
     let limit = settings.map_or_else(|| Settings::default().depth_limit, |settings| settings.depth_limit);
-    let is_column = |name: &String| columns.iter().any(|column| column.name == *name);
     let (mut known, mut repeated): (HashMap<String, Expr>, HashSet<String>) = (HashMap::new(), HashSet::new());
     for item in &mut select.projection {
-        let name = alias_of(item).filter(|name| !is_column(name));
+        let name = alias_of(item).filter(|name| !columns.contains(name));
         let own = match item {
             SelectItem::UnnamedExpr(Expr::Identifier(name)) => known.contains_key(&folded(name)).then(|| folded(name)),
             _ => None,

@@ -16,6 +16,7 @@ mod summaries;
 mod tokens;
 mod wildcards;
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use arrow::datatypes::{DataType, FieldRef};
@@ -47,16 +48,16 @@ pub(super) use wildcards::has_columns;
 pub(super) async fn write_out(state: &SessionState, parsed: &mut ParsedStatement, sql: &str) -> Result<()> {
     let (mut passed, mut is_named) = (0, false);
     loop {
-        let mut find = Queries { passed, ..Queries::default() };
+        let mut find = Queries { passed, around: is_named.then(Vec::new), ..Queries::default() };
         let ControlFlow::Break(found) = super::visit(parsed, &mut find) else { return Ok(()) };
-        let Some((mut query, scopes)) = found else { return Ok(()) };
+        let Some(Found { mut query, scopes, outer }) = found else { return Ok(()) };
         if !is_named {
             // Items have the names of what was written.
             names::keep(parsed, sql);
             is_named = true;
             continue;
         }
-        in_query(state, &mut query, &scopes).await?;
+        in_query(state, &mut query, &scopes, outer).await?;
         // A name that is a column's stays as it is.
         let next = passed + usize::from(has_forms(&query.body));
         let mut put = Queries { passed, replacement: Some(query), ..Queries::default() };
@@ -71,15 +72,30 @@ struct Queries {
     /// How many are passed over.
     passed: usize,
     surroundings: Surroundings,
+    /// Of each query around, innermost last, its tables, and whether it stands in WITH: names end there.
+    around: Option<Vec<(Vec<TableWithJoins>, bool)>>,
     /// What takes the place of the query.
     replacement: Option<Box<Query>>,
 }
 
+/// A query with forms.
+struct Found {
+    query: Box<Query>,
+    /// The WITH clauses that its tables may name.
+    scopes: Vec<With>,
+    /// The tables of each query around whose columns it may name.
+    outer: Vec<Vec<TableWithJoins>>,
+}
+
 impl VisitorMut for Queries {
-    /// The query and the WITH clauses that its tables may name, where it is not replaced.
-    type Break = Option<(Box<Query>, Vec<With>)>;
+    /// None where the query is replaced.
+    type Break = Option<Found>;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
+        if let Some(around) = &mut self.around {
+            let tables = selects(&mut query.body).into_iter().flat_map(|select| select.from.clone()).collect();
+            around.push((tables, self.surroundings.is_in_with()));
+        }
         self.surroundings.enter(query);
         ControlFlow::Continue(())
     }
@@ -92,14 +108,37 @@ impl VisitorMut for Queries {
                         *query = *replacement;
                         None
                     }
-                    None => Some((Box::new(query.clone()), self.surroundings.scopes())),
+                    None => Some(Found {
+                        query: Box::new(query.clone()),
+                        scopes: self.surroundings.scopes(),
+                        outer: self.around.take().map(outer).unwrap_or_default(),
+                    }),
                 });
             }
             self.passed -= 1;
         }
+        if let Some(around) = &mut self.around {
+            around.pop();
+        }
         self.surroundings.leave();
         ControlFlow::Continue(())
     }
+}
+
+/// The tables around a query, which is the last one.
+fn outer(around: Vec<(Vec<TableWithJoins>, bool)>) -> Vec<Vec<TableWithJoins>> {
+    let mut outer = Vec::new();
+    let mut is_last = false;
+    for (number, (tables, is_in_with)) in around.into_iter().rev().enumerate() {
+        if is_last {
+            break;
+        }
+        if number > 0 {
+            outer.push(tables);
+        }
+        is_last = is_in_with;
+    }
+    outer
 }
 
 /// Whether a query's own SELECTs have forms to be written out.
@@ -126,7 +165,12 @@ fn is_form(factor: &TableFactor) -> bool {
     }
 }
 
-async fn in_query(state: &SessionState, query: &mut Query, scopes: &[With]) -> Result<()> {
+async fn in_query(
+    state: &SessionState,
+    query: &mut Query,
+    scopes: &[With],
+    outer: Vec<Vec<TableWithJoins>>,
+) -> Result<()> {
     if let SetExpr::Select(select) = query.body.as_ref()
         && let [TableWithJoins { relation, .. }] = select.from.as_slice()
         && let Some(summarized) = summaries::summarized(relation)
@@ -141,6 +185,13 @@ async fn in_query(state: &SessionState, query: &mut Query, scopes: &[With]) -> R
         }
     }
     asof::call_hidden(query, &hidden)?;
+    let has_aliases = selects(&mut query.body).into_iter().any(|select| aliases::are_in(select));
+    let mut names = HashSet::new();
+    for tables in outer.into_iter().filter(|_| has_aliases) {
+        // Tables around that stand beside the query, which is no part of their expressions, have no plan yet.
+        let columns = columns_of(state, tables, scopes).await.unwrap_or_default();
+        names.extend(columns.into_iter().map(|column| column.name));
+    }
     for select in selects(&mut query.body) {
         if !wildcards::are_in(select) && !aliases::are_in(select) {
             continue;
@@ -154,7 +205,8 @@ async fn in_query(state: &SessionState, query: &mut Query, scopes: &[With]) -> R
         }
         // A table that reads columns of a query around has none that are known here.
         if let Ok(columns) = columns {
-            aliases::write_out(state, select, &columns)?;
+            let own = columns.into_iter().map(|column| column.name);
+            aliases::write_out(state, select, &names.iter().cloned().chain(own).collect())?;
         }
     }
     Ok(())
