@@ -60,6 +60,8 @@ pub(crate) struct Planned {
     pub(crate) host_operators: u64,
     /// What stays on the CPU, and why.
     pub(crate) refused: Vec<Refused>,
+    /// What a GPU would take of an EXPLAIN's plan, where there is none.
+    pub(crate) with_gpu: Option<String>,
     /// Fragments among them whose columns are not on the device.
     pub(crate) declined: Vec<Declined>,
     /// What that was decided by.

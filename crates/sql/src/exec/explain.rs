@@ -1,8 +1,10 @@
-//! What EXPLAIN and EXPLAIN ANALYZE say beyond DataFusion's plan: what runs where and why, the operators of each
-//! fragment ([`operators`]) with predicted bytes and time, and after a run the measured ones beside them.
+//! EXPLAIN and EXPLAIN ANALYZE: one tree of the plan ([`plan_tree`]), and what runs where and why. With VERBOSE they
+//! have DataFusion's plans in its place, and the operators of each fragment ([`operators`]) with predicted bytes and
+//! time, after a run with the measured ones beside them.
 //!
-//! The notes are further rows of the result: `shared`, with the plans of tables that are computed once, `placement`,
-//! and `device` where there are fragments.
+//! Rows of the result are `plan`, or those of DataFusion and `shared` with the plans of tables that are computed once;
+//! `placement`; `with a GPU`, what a GPU would take where there is none; and under VERBOSE `device` where there are
+//! fragments.
 
 use std::fmt;
 use std::fmt::Write;
@@ -22,8 +24,10 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 use futures::{StreamExt, TryStreamExt, stream};
 use warpcube_engine::{Engine, Prediction, RunReport, TableFacts, in_bytes};
 
+use super::device_exec::DeviceExec;
 use super::explain_cache::ExplainCache;
 use super::operators::{self, ms};
+use super::plan_tree;
 use crate::lower::{DeviceNode, Lowered, Refused};
 use crate::plans::Planned;
 use crate::report::{FragmentReport, FragmentRun, Place, StatementReport};
@@ -35,6 +39,27 @@ use crate::walk::PlanWalk;
 pub(crate) enum Explained {
     Plan,
     Run,
+}
+
+/// How much of a plan is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// One tree.
+    Tree,
+    /// DataFusion's plans, under VERBOSE or a format that is named.
+    Plans,
+}
+
+impl Detail {
+    /// What an EXPLAIN asks for.
+    pub(crate) fn of(plan: &LogicalPlan) -> Detail {
+        let (is_verbose, format) = match plan {
+            LogicalPlan::Explain(explain) => (explain.verbose, &explain.explain_format),
+            LogicalPlan::Analyze(analyze) => (analyze.verbose, &analyze.format),
+            _ => return Detail::Plans,
+        };
+        if is_verbose || *format != ExplainFormat::Indent { Detail::Plans } else { Detail::Tree }
+    }
 }
 
 impl Explained {
@@ -92,39 +117,87 @@ pub(crate) fn known(engine: &Engine, lowered: &Lowered) -> Prediction {
     engine.predict(&lowered.fragment, &lowered.binding, &table_facts(lowered))
 }
 
-/// The rows for a plan that is not run.
+/// What draws plans that are not run: the device, if there is one, and what is known of fragments.
+pub(crate) struct Known<'k> {
+    pub(crate) engine: Option<&'k Arc<Engine>>,
+    pub(crate) explain_cache: &'k ExplainCache,
+    pub(crate) dictionary_limit: usize,
+}
+
+impl Known<'_> {
+    /// The prediction for a fragment; none without a device.
+    fn of(&self, lowered: &Arc<Lowered>) -> Option<Prediction> {
+        Some(predict(self.engine?, self.explain_cache, lowered, self.dictionary_limit))
+    }
+}
+
+/// The rows for a plan that is not run; `tree` has its operators and shared tables, if they are to be drawn.
 pub(crate) fn of_plan(
     planned: &Planned,
-    engine: Option<&Arc<Engine>>,
     no_device: Option<String>,
-    (explain_cache, dictionary_limit): (&ExplainCache, usize),
+    tree: Option<(Arc<dyn ExecutionPlan>, Vec<Arc<Output>>)>,
+    known: &Known,
 ) -> Result<Notes> {
     let nodes = fragments(&planned.plan)?;
-    let on_device = nodes.iter().map(|lowered| (Place::Gpu, lowered.what.clone(), None));
-    let refused = planned.refused.iter().cloned();
-    let on_cpu = refused.map(|Refused { what, reason }| (Place::Cpu, what, Some(reason)));
-    let placement = placement(on_device.chain(on_cpu), no_device);
+    let placement = placement(parts(&nodes, &planned.refused), no_device);
+    let with_gpu = planned.with_gpu.clone().unwrap_or_default();
+    if let Some((plan, outputs)) = tree {
+        let mut fragment = |device: &DeviceExec| operators::tree(&known.of(&device.lowered)?, None, false);
+        let tree = Some(plan_tree::draw(&plan, &outputs, false, &mut fragment));
+        return Ok(Notes { tree, placement, with_gpu, device: String::new() });
+    }
     let mut device = String::new();
-    if let Some(engine) = engine {
+    if let Some(engine) = known.engine {
         for (number, lowered) in nodes.iter().enumerate() {
-            let predicted = predict(engine, explain_cache, lowered, dictionary_limit);
+            let predicted = predict(engine, known.explain_cache, lowered, known.dictionary_limit);
             head(&mut device, number, &lowered.what, engine);
             device.push_str(&operators::draw(&predicted, None));
             plans(&mut device, &predicted, None);
             totals(&mut device, &predicted);
         }
     }
-    Ok(Notes { placement, device })
+    Ok(Notes { tree: None, placement, with_gpu, device })
 }
 
-/// The rows for a statement that was run.
-fn of_run(report: &StatementReport, engine: Option<&Arc<Engine>>, no_device: Option<String>) -> Notes {
+/// A part of a plan: where it runs, what it is, and why there.
+type Part = (Place, String, Option<String>);
+
+/// The fragments of a plan, and what was refused.
+fn parts(nodes: &[Arc<Lowered>], refused: &[Refused]) -> impl Iterator<Item = Part> {
+    let on_device = nodes.iter().map(|lowered| (Place::Gpu, lowered.what.clone(), None));
+    let refused = refused.iter().cloned();
+    on_device.chain(refused.map(|Refused { what, reason }| (Place::Cpu, what, Some(reason))))
+}
+
+/// What a GPU would take of a plan that was lowered as if there were one.
+pub(crate) fn with_gpu(lowered: &LogicalPlan, refused: &[Refused]) -> Result<String> {
+    Ok(placement(parts(&fragments(lowered)?, refused), None))
+}
+
+/// The rows for a statement that was run; `tree` has its operators and shared tables, if they are to be drawn.
+fn of_run(
+    report: &StatementReport,
+    engine: Option<&Arc<Engine>>,
+    no_device: Option<String>,
+    tree: Option<(&Arc<dyn ExecutionPlan>, &[Arc<Output>])>,
+) -> Notes {
     let parts = report.summary().fragments.into_iter();
     let parts = parts.map(|FragmentReport { place, what, reason }| (place, what, reason));
     let placement = placement(parts, no_device);
+    let mut runs = report.runs();
+    if let Some((plan, outputs)) = tree {
+        // A fragment that fell back has no run.
+        let mut fragment = |device: &DeviceExec| {
+            let found = runs.iter().position(|run| run.what == device.lowered.what)?;
+            let run = runs.remove(found);
+            operators::tree(&run.known, Some(&run.measured), false)
+        };
+        let tree = Some(plan_tree::draw(plan, outputs, true, &mut fragment));
+        return Notes { tree, placement, with_gpu: String::new(), device: String::new() };
+    }
     let mut device = String::new();
     if let Some(engine) = engine {
-        for (number, run) in report.runs().iter().enumerate() {
+        for (number, run) in runs.iter().enumerate() {
             head(&mut device, number, &run.what, engine);
             device.push_str(&operators::draw(&run.known, Some(&run.measured)));
             plans(&mut device, &run.known, Some(&run.measured));
@@ -132,14 +205,17 @@ fn of_run(report: &StatementReport, engine: Option<&Arc<Engine>>, no_device: Opt
             measured(&mut device, run, engine.device().info().peak_bandwidth);
         }
     }
-    Notes { placement, device }
+    Notes { tree: None, placement, with_gpu: String::new(), device }
 }
 
-/// The texts of the further rows.
+/// The texts of our rows; those that are empty are left out.
 #[derive(Debug, Clone)]
 pub(crate) struct Notes {
+    /// The tree that stands in the place of DataFusion's plans.
+    tree: Option<String>,
     placement: String,
-    /// Empty where there are no fragments.
+    /// What a GPU would take, where there is none.
+    with_gpu: String,
     device: String,
 }
 
@@ -277,9 +353,10 @@ fn measured(text: &mut String, run: &FragmentRun, peak: f64) {
     }
 }
 
-/// DataFusion's EXPLAIN with our rows behind its own.
+/// DataFusion's EXPLAIN with our rows behind its own, or in their place.
 pub(crate) struct ExplainExec {
     inner: Arc<dyn ExecutionPlan>,
+    detail: Detail,
     /// Given for a plan that is not run.
     notes: Option<Notes>,
     engine: Option<Arc<Engine>>,
@@ -292,11 +369,11 @@ impl ExplainExec {
     /// plan reads.
     pub(crate) fn new(
         inner: Arc<dyn ExecutionPlan>,
-        notes: Option<Notes>,
+        (detail, notes): (Detail, Option<Notes>),
         (engine, no_device): (Option<Arc<Engine>>, Option<String>),
         outputs: Vec<Arc<Output>>,
     ) -> ExplainExec {
-        ExplainExec { inner, notes, engine, no_device, outputs }
+        ExplainExec { inner, detail, notes, engine, no_device, outputs }
     }
 
     fn around(&self, mut children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
@@ -304,7 +381,7 @@ impl ExplainExec {
             (Some(inner), true) => {
                 let (notes, engine) = (self.notes.clone(), self.engine.clone());
                 let (no_device, outputs) = (self.no_device.clone(), self.outputs.clone());
-                Ok(Arc::new(ExplainExec { inner, notes, engine, no_device, outputs }))
+                Ok(Arc::new(ExplainExec { inner, detail: self.detail, notes, engine, no_device, outputs }))
             }
             _ => Err(DataFusionError::Internal("an EXPLAIN has one child".into())),
         }
@@ -359,19 +436,32 @@ impl ExecutionPlan for ExplainExec {
         let rows = self.inner.execute(partition, context.clone())?;
         let schema = self.schema();
         let (notes, engine, no_device) = (self.notes.clone(), self.engine.clone(), self.no_device.clone());
-        let outputs = self.outputs.clone();
+        let (outputs, analyzed) = (self.outputs.clone(), analyzed(&self.inner).filter(|_| self.detail == Detail::Tree));
+        // What was analysed has run once DataFusion's rows are there.
+        let has_tree = notes.as_ref().map_or(analyzed.is_some(), |notes| notes.tree.is_some());
+        let rows = rows.try_filter(move |_| std::future::ready(!has_tree));
         let further = stream::once({
             let schema = schema.clone();
             async move {
-                let report = StatementReport::of(&context);
-                let run = || Some(of_run(report.as_deref()?, engine.as_ref(), no_device));
                 let is_run = notes.is_none();
-                notes.or_else(run).map(|notes| rows_of(&shared(&outputs, is_run), &notes, &schema)).transpose()
+                let run = || {
+                    let tree = analyzed.as_ref().map(|plan| (plan, outputs.as_slice()));
+                    Some(of_run(StatementReport::of(&context).as_deref()?, engine.as_ref(), no_device, tree))
+                };
+                let Some(notes) = notes.or_else(run) else { return Ok(None) };
+                let shared = if has_tree { String::new() } else { shared(&outputs, is_run) };
+                rows_of(&shared, &notes, &schema).map(Some)
             }
         });
         let all = rows.chain(further.try_filter_map(|batch| async { Ok(batch) }));
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, all)))
     }
+}
+
+/// The plan that an EXPLAIN ANALYZE runs.
+fn analyzed(plan: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
+    let inner = plan.children().into_iter().next()?;
+    if plan.name() == "AnalyzeExec" { Some(inner.clone()) } else { analyzed(inner) }
 }
 
 /// Each shared table with its plan; after a run with what its operators have measured.
@@ -390,7 +480,13 @@ fn shared(outputs: &[Arc<Output>], is_run: bool) -> String {
 }
 
 fn rows_of(shared: &str, notes: &Notes, schema: &SchemaRef) -> Result<RecordBatch> {
-    let rows = [("shared", shared), ("placement", &notes.placement), ("device", &notes.device)];
+    let rows = [
+        ("plan", notes.tree.as_deref().unwrap_or_default()),
+        ("shared", shared),
+        ("placement", &notes.placement),
+        ("with a GPU", &notes.with_gpu),
+        ("device", &notes.device),
+    ];
     let rows = || rows.iter().filter(|(_, text)| !text.is_empty());
     let kinds: ArrayRef = Arc::new(rows().map(|(kind, _)| Some(*kind)).collect::<StringArray>());
     let texts: ArrayRef = Arc::new(rows().map(|(_, text)| Some(*text)).collect::<StringArray>());

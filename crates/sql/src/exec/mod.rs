@@ -13,6 +13,7 @@ mod finish;
 mod operators;
 mod order;
 mod partial;
+mod plan_tree;
 mod planner;
 mod renewed;
 mod residency;

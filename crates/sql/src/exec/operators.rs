@@ -8,44 +8,85 @@ use std::time::Duration;
 
 use warpcube_engine::{Prediction, Rows, RunReport, in_bytes};
 
+/// The names of places.
+pub(super) const CPU: &str = "CPU";
+pub(super) const GPU: &str = "GPU";
+
 /// An operator with the text of its cells; those that are not known are empty.
-struct Operator {
-    rows: String,
-    bytes: String,
-    time: String,
-    text: String,
-    inputs: Vec<Operator>,
+#[derive(Default)]
+pub(super) struct Operator {
+    pub(super) rows: String,
+    pub(super) bytes: String,
+    pub(super) time: String,
+    pub(super) place: &'static str,
+    pub(super) text: String,
+    pub(super) inputs: Vec<Operator>,
+}
+
+impl Operator {
+    /// An operator of the device of which nothing else is known.
+    fn of(text: String, inputs: Vec<Operator>) -> Operator {
+        Operator { place: GPU, text, inputs, ..Operator::default() }
+    }
 }
 
 /// The lines of a fragment's tree, each after a line break; with what a run measured, where there was one.
 pub(super) fn draw(known: &Prediction, measured: Option<&RunReport>) -> String {
-    let mut tree = Tree { known, measured, drawn: vec![false; known.pipelines.len()] };
-    let Some(root) = known.pipelines.len().checked_sub(1) else { return String::new() };
-    let mut lines = vec![["rows", "bytes", "time", "operator"].map(String::from)];
-    lay_out(tree.pipeline(root), "", "", &mut lines);
-    let width = |cell: usize| lines.iter().map(|line| line[cell].chars().count()).max().unwrap_or(0);
-    let (rows, bytes, time) = (width(0), width(1), width(2));
-    let line = |[row_count, byte_count, duration, operator]: &[String; 4]| match measured {
-        Some(_) => format!("\n  {row_count:>rows$}  {byte_count:>bytes$}  {duration:>time$}  {operator}"),
-        None => format!("\n  {row_count:>rows$}  {byte_count:>bytes$}  {operator}"),
+    let Some(root) = tree(known, measured, true) else { return String::new() };
+    let cells: &[Cell] = if measured.is_some() { &[ROWS, BYTES, TIME] } else { &[ROWS, BYTES] };
+    lines(vec![root], cells).iter().map(|line| format!("\n  {line}")).collect()
+}
+
+/// The operators of a fragment; with the sizes and algorithms that were chosen, if asked for.
+pub(super) fn tree(known: &Prediction, measured: Option<&RunReport>, has_sizes: bool) -> Option<Operator> {
+    let root = known.pipelines.len().checked_sub(1)?;
+    Some(Tree { known, measured, has_sizes, drawn: vec![false; known.pipelines.len()] }.pipeline(root))
+}
+
+/// The lines of a plan's trees with the place of each operator, and its time if it has run.
+pub(super) fn draw_places(roots: Vec<Operator>, is_run: bool) -> String {
+    let cells: &[Cell] = if is_run { &[ROWS, TIME, PLACE] } else { &[ROWS, PLACE] };
+    lines(roots, cells).join("\n")
+}
+
+/// A cell that stands before operators: its heading, and its text.
+type Cell = (&'static str, fn(&Operator) -> &str);
+
+const ROWS: Cell = ("rows", |operator| &operator.rows);
+const BYTES: Cell = ("bytes", |operator| &operator.bytes);
+const TIME: Cell = ("time", |operator| &operator.time);
+const PLACE: Cell = ("place", |operator| operator.place);
+
+/// A heading and a line for each operator, with these cells before it.
+fn lines(roots: Vec<Operator>, cells: &[Cell]) -> Vec<String> {
+    let mut laid_out = vec![(cells.iter().map(|(heading, _)| heading.to_string()).collect(), "operator".to_string())];
+    roots.into_iter().for_each(|root| lay_out(root, "", "", cells, &mut laid_out));
+    let width = |cell: usize| laid_out.iter().map(|(texts, _)| texts[cell].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..cells.len()).map(width).collect();
+    let line = |(texts, operator): &(Vec<String>, String)| {
+        let cells = texts.iter().zip(&widths).map(|(text, &width)| format!("{text:>width$}  "));
+        format!("{}{operator}", cells.collect::<String>())
     };
-    lines.iter().map(line).collect()
+    laid_out.iter().map(line).collect()
 }
 
 /// Adds the lines of an operator and of those below it: `own` stands before its own text, `below` before theirs.
-fn lay_out(operator: Operator, own: &str, below: &str, lines: &mut Vec<[String; 4]>) {
-    let Operator { rows, bytes, time, text, inputs } = operator;
-    lines.push([rows, bytes, time, format!("{own}{text}")]);
+fn lay_out(operator: Operator, own: &str, below: &str, cells: &[Cell], lines: &mut Vec<(Vec<String>, String)>) {
+    let texts = cells.iter().map(|(_, text)| text(&operator).to_string()).collect();
+    let Operator { text, inputs, .. } = operator;
+    lines.push((texts, format!("{own}{text}")));
     let count = inputs.len();
     for (position, input) in inputs.into_iter().enumerate() {
         let (branch, trunk) = if position + 1 == count { ("└─ ", "   ") } else { ("├─ ", "│  ") };
-        lay_out(input, &format!("{below}{branch}"), &format!("{below}{trunk}"), lines);
+        lay_out(input, &format!("{below}{branch}"), &format!("{below}{trunk}"), cells, lines);
     }
 }
 
 struct Tree<'a> {
     known: &'a Prediction,
     measured: Option<&'a RunReport>,
+    /// Whether tables and results have their sizes and algorithms behind them.
+    has_sizes: bool,
     /// Pipelines that stand in the tree already: several joins may probe one table.
     drawn: Vec<bool>,
 }
@@ -56,29 +97,23 @@ impl Tree<'_> {
         let pipeline = &self.known.pipelines[index];
         let is_root = index + 1 == self.known.pipelines.len();
         if std::mem::replace(&mut self.drawn[index], true) {
-            let text = format!("{} as above", pipeline.name);
-            return Operator {
-                rows: String::new(),
-                bytes: String::new(),
-                time: String::new(),
-                text,
-                inputs: Vec::new(),
-            };
+            return Operator::of(format!("{} as above", pipeline.name), Vec::new());
         }
         let mut inputs: Vec<Operator> = pipeline.branches.clone().map(|branch| self.rows(branch)).collect();
         if inputs.len() > 1 {
-            let (rows, bytes, time) = Default::default();
-            inputs = vec![Operator { rows, bytes, time, text: "union all".into(), inputs }];
+            inputs = vec![Operator::of("union all".into(), inputs)];
         }
         let leaves = match self.measured.filter(|_| is_root) {
             Some(measured) => Some(Rows::Exactly(measured.rows)),
             None => pipeline.leaves,
         };
-        let size = pipeline.size.as_ref().map_or_else(String::new, |size| format!(" ({size})"));
+        let size =
+            pipeline.size.as_ref().filter(|_| self.has_sizes).map_or_else(String::new, |size| format!(" ({size})"));
         Operator {
             rows: leaves.map_or_else(String::new, count),
             bytes: pipeline.memory.map_or_else(String::new, in_bytes),
             time: self.time(index),
+            place: GPU,
             text: format!("{}{size}", pipeline.sink),
             inputs,
         }
@@ -91,7 +126,7 @@ impl Tree<'_> {
             let mut inputs = vec![operator];
             inputs.extend(step.build.map(|build| self.pipeline(build)));
             let rows = step.rows.map_or_else(String::new, |rows| format!("~{rows}"));
-            operator = Operator { rows, bytes: String::new(), time: String::new(), text: step.text.clone(), inputs };
+            operator = Operator { rows, ..Operator::of(step.text.clone(), inputs) };
         }
         operator
     }
@@ -115,12 +150,13 @@ impl Tree<'_> {
         Operator {
             rows: pipeline.rows.map_or_else(String::new, |rows| rows.to_string()),
             bytes,
-            time: String::new(),
-            text: match groups {
-                Some(groups) => format!("scan {}", self.known.pipelines[groups].name),
-                None => format!("scan {}{there}", pipeline.source),
-            },
-            inputs: groups.map(|groups| self.pipeline(groups)).into_iter().collect(),
+            ..Operator::of(
+                match groups {
+                    Some(groups) => format!("scan {}", self.known.pipelines[groups].name),
+                    None => format!("scan {}{there}", pipeline.source),
+                },
+                groups.map(|groups| self.pipeline(groups)).into_iter().collect(),
+            )
         }
     }
 

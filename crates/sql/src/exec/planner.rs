@@ -21,7 +21,7 @@ use tracing::Instrument;
 use super::background_load::{Afterwards, BackgroundLoads};
 use super::context::DeviceContext;
 use super::device_exec::{Arguments, DeviceExec};
-use super::explain::{self, ExplainExec, Explained};
+use super::explain::{self, Detail, ExplainExec, Explained, Known};
 use super::feeds::{expected, feeding};
 use super::renewed::{is_renewable, renewed};
 use super::source::load_threads;
@@ -30,8 +30,8 @@ use super::written::as_written;
 use crate::codec;
 use crate::engines::Engines;
 use crate::lower::{
-    AggregationsApart, DeviceNode, Lowered, Placer, Refused, describe, describe_tables, fill, host_operators, lower,
-    param_values, project_late,
+    AggregationsApart, DeviceNode, Lowered, Placer, Refused, TableFacts, describe, describe_tables, fill,
+    host_operators, lower, param_values, project_late,
 };
 use crate::mend;
 use crate::mend::float_sums::make_exact;
@@ -103,6 +103,7 @@ impl DevicePlanner {
                 plan,
                 host_operators,
                 refused: Vec::new(),
+                with_gpu: None,
                 declined: Vec::new(),
                 basis,
                 operators: OnceLock::new(),
@@ -114,7 +115,7 @@ impl DevicePlanner {
         let engine = if waits { None } else { self.context.engines.get() };
         let is_required = settings.placement == Placement::Cuda && !matches!(**plan, LogicalPlan::Explain(_));
         if settings.placement == Placement::Cpu || engine.is_none() && !waits && !is_required {
-            return as_it_is();
+            return self.told_with_gpu(as_it_is()?, plan, state, &settings).await;
         }
         let is_absent = engine.is_none();
         // Under placement `cuda` a lost device is an error: the statement goes on to the device and fails there.
@@ -122,19 +123,7 @@ impl DevicePlanner {
             let refused = Refused { what: describe(plan, "statement"), reason: LOST.into() };
             return Ok(Planned { refused: vec![refused], ..as_it_is()? });
         }
-        let described = describe_tables(plan, state);
-        let mut facts = described.instrument(tracing::info_span!("describe")).await?;
-        facts.refusals = self.context.refusals.clone();
-        let Settings { placement, dictionary_limit, float_sums, overflow, topk, .. } = &settings;
-        let device_memory = &settings.database.device_memory;
-        facts.under = format!("{placement} {dictionary_limit} {device_memory} {float_sums} {overflow} {topk}");
-        facts.overflow = match overflow {
-            Overflow::Error => warpcube_engine::Overflow::Raise,
-            Overflow::Wrap => warpcube_engine::Overflow::Wrap,
-        };
-        facts.float_sums = *float_sums;
-        facts.topk = settings.topk.named();
-        facts.apart = state.config().get_extension::<AggregationsApart>().is_some();
+        let mut facts = self.facts(plan, state, &settings).await?;
         // Under a device that is named, columns are loaded whatever the estimate.
         let factor = (!matches!(settings.database.device, DeviceChoice::Cuda(_))).then_some(settings.load_factor);
         let loads = (load_threads(&settings), settings.encoding != Encoding::Plain, settings.dictionary_limit);
@@ -148,7 +137,7 @@ impl DevicePlanner {
             lowered = tracing::info_span!("lower").in_scope(|| lower(plan, &mut facts, &mut refused))?;
         }
         if waits && has_device_node(&lowered)? && self.context.engines.get().is_none() {
-            return as_it_is();
+            return self.told_with_gpu(as_it_is()?, plan, state, &settings).await;
         }
         if is_required && is_absent {
             return match has_device_node(&lowered)? {
@@ -165,7 +154,43 @@ impl DevicePlanner {
         }
         let declined = placing.map(|placing| placing.take_declined()).unwrap_or_default();
         let operators = OnceLock::new();
-        Ok(Planned { host_operators: host_operators(&lowered)?, plan: lowered, refused, declined, basis, operators })
+        let host_operators = host_operators(&lowered)?;
+        Ok(Planned { host_operators, plan: lowered, refused, with_gpu: None, declined, basis, operators })
+    }
+
+    /// What is known of a plan's tables and of the settings that it is lowered under.
+    async fn facts(&self, plan: &LogicalPlan, state: &SessionState, settings: &Settings) -> Result<TableFacts> {
+        let described = describe_tables(plan, state);
+        let mut facts = described.instrument(tracing::info_span!("describe")).await?;
+        facts.refusals = self.context.refusals.clone();
+        let Settings { placement, dictionary_limit, float_sums, overflow, topk, .. } = settings;
+        let device_memory = &settings.database.device_memory;
+        facts.under = format!("{placement} {dictionary_limit} {device_memory} {float_sums} {overflow} {topk}");
+        facts.overflow = match overflow {
+            Overflow::Error => warpcube_engine::Overflow::Raise,
+            Overflow::Wrap => warpcube_engine::Overflow::Wrap,
+        };
+        facts.float_sums = *float_sums;
+        facts.topk = settings.topk.named();
+        facts.apart = state.config().get_extension::<AggregationsApart>().is_some();
+        Ok(facts)
+    }
+
+    /// A plan of the CPU with what a GPU would take of it, if it is an EXPLAIN: that is known by planning alone.
+    async fn told_with_gpu(
+        &self,
+        planned: Planned,
+        plan: &LogicalPlan,
+        state: &SessionState,
+        settings: &Settings,
+    ) -> Result<Planned> {
+        if !matches!(plan, LogicalPlan::Explain(_)) {
+            return Ok(planned);
+        }
+        let mut facts = self.facts(plan, state, settings).await?;
+        let mut refused = Vec::new();
+        let lowered = lower(plan, &mut facts, &mut refused)?;
+        Ok(Planned { with_gpu: Some(explain::with_gpu(&lowered, &refused)?), ..planned })
     }
 
     /// Learns what to expect of fragments that feed operators of the CPU. Those that spare it nothing are left to it
@@ -227,9 +252,11 @@ impl DevicePlanner {
                 return renewed(operators, &|device| device.renewed(engine.clone(), state.clone()));
             }
         }
-        let extension = DeviceExtension { context: self.context.clone(), state: state.clone() };
-        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(extension)]);
-        let mut physical = shared::physical(planner, &planned.plan, state).await?;
+        let planner = || {
+            let extension = DeviceExtension { context: self.context.clone(), state: state.clone() };
+            DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(extension)])
+        };
+        let mut physical = shared::physical(planner(), &planned.plan, state).await?;
         physical.query = as_written(physical.query, &planned.plan)?;
         let Some(explained) = explained else {
             let plan = physical.into_plan();
@@ -237,6 +264,7 @@ impl DevicePlanner {
             DevicePlanner::keep_operators(planned, &plan, state)?;
             return Ok(plan);
         };
+        let detail = Detail::of(&planned.plan);
         let outputs = physical.outputs.clone();
         let plan = physical.into_plan();
         let settings = state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
@@ -247,12 +275,21 @@ impl DevicePlanner {
         };
         let notes = match explained {
             Explained::Plan => {
-                let known = (&self.context.explain_cache, settings.dictionary_limit);
-                Some(explain::of_plan(planned, engine.as_ref(), no_device.clone(), known)?)
+                // DataFusion's operator has the texts of plans alone. A plan that fails has its error there.
+                let tree = match &planned.plan {
+                    LogicalPlan::Explain(explain) if detail == Detail::Tree => {
+                        let physical = shared::physical(planner(), &explain.plan, state).await.ok();
+                        physical.map(|physical| (physical.query, physical.outputs))
+                    }
+                    _ => None,
+                };
+                let (explain_cache, dictionary_limit) = (&self.context.explain_cache, settings.dictionary_limit);
+                let known = Known { engine: engine.as_ref(), explain_cache, dictionary_limit };
+                Some(explain::of_plan(planned, no_device.clone(), tree, &known)?)
             }
             Explained::Run => None,
         };
-        Ok(Arc::new(ExplainExec::new(plan, notes, (engine, no_device), outputs)))
+        Ok(Arc::new(ExplainExec::new(plan, (detail, notes), (engine, no_device), outputs)))
     }
 }
 
@@ -289,6 +326,7 @@ impl DevicePlanner {
             plan,
             host_operators: planned.host_operators,
             refused: Vec::new(),
+            with_gpu: None,
             declined: Vec::new(),
             basis: planned.basis,
             operators,

@@ -132,7 +132,7 @@ async fn with_big_table(session: Connection) -> Connection {
 
 /// What EXPLAIN says, a line for each of its own.
 async fn explained(session: &Connection, sql: &str) -> String {
-    rows(&run(session, &format!("EXPLAIN {sql}")).await.unwrap().0).join("\n")
+    rows(&run(session, &format!("EXPLAIN VERBOSE {sql}")).await.unwrap().0).join("\n")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

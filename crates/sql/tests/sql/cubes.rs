@@ -228,7 +228,7 @@ dimensions:
     let sql = format!("SELECT value FROM cube('{}', 'rows All')", folder.display());
     let error = session.collect(&sql).await.unwrap_err().to_string();
     assert!(error.contains("CUBE-005 not on the device: measure column2 has doubles"), "{error}");
-    let plan = session.collect(&format!("EXPLAIN {sql}")).await.unwrap();
+    let plan = session.collect(&format!("EXPLAIN VERBOSE {sql}")).await.unwrap();
     let plan = crate::format::rows(&plan).concat().join("\n");
     let expected = "algorithm=CUBE-005 not on the device: measure column2 has doubles";
     assert!(plan.contains(expected), "{plan}");
@@ -262,8 +262,10 @@ dimensions:
         ("column3 = 3", 900),
         ("k = column1 || '7'", 900),
     ] {
-        let plan =
-            collect(format!("EXPLAIN ANALYZE SELECT sum(column3) FROM '{}' WHERE {condition}", folder.display()));
+        let plan = collect(format!(
+            "EXPLAIN ANALYZE VERBOSE SELECT sum(column3) FROM '{}' WHERE {condition}",
+            folder.display()
+        ));
         let plan = plan.await.concat().join("\n");
         // The filter above the scan tells how many rows it got: (kept/got).
         let filter = plan.lines().find(|line| line.contains("FilterExec")).unwrap_or_else(|| panic!("{plan}"));

@@ -22,8 +22,14 @@ async fn with_tables(session: Connection) -> Connection {
     session
 }
 
-/// The rows of an EXPLAIN by their kind.
+/// The rows of an EXPLAIN VERBOSE by their kind.
 async fn explained(session: &Connection, sql: &str) -> BTreeMap<String, String> {
+    let explain = if sql.starts_with("EXPLAIN ANALYZE") { "EXPLAIN ANALYZE" } else { "EXPLAIN" };
+    kinds(session, &sql.replacen(explain, &format!("{explain} VERBOSE"), 1)).await
+}
+
+/// The rows of an EXPLAIN by their kind.
+async fn kinds(session: &Connection, sql: &str) -> BTreeMap<String, String> {
     let (batches, _) = run(session, sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
     let of = |batch: &RecordBatch| {
         let (kinds, texts) = (batch.column(0).as_string::<i32>(), batch.column(1).as_string::<i32>());
@@ -346,6 +352,53 @@ async fn parts_on_the_cpu_have_their_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plan_is_one_tree_with_rows_places_and_times() {
+    let session = with_tables(emulated()).await;
+    // The window of the CPU stands above the fragment that feeds it.
+    let sql = "SELECT colour, s, median(s) OVER (ORDER BY colour) AS m FROM \
+               (SELECT d.colour, sum(f.v) AS s FROM f JOIN d ON f.k = d.id WHERE f.v < 50 GROUP BY d.colour)";
+    let notes = kinds(&session, &format!("EXPLAIN {sql}")).await;
+    assert_eq!(notes.keys().collect::<Vec<_>>(), ["placement", "plan"]);
+    let lines: Vec<&str> = notes["plan"].lines().collect();
+    assert!(lines[0].ends_with("place  operator"), "{}", notes["plan"]);
+    let place = |line: &str| line.split_whitespace().find(|word| matches!(*word, "CPU" | "GPU")).map(String::from);
+    let at = |text: &str| {
+        let found = lines.iter().position(|line| line.contains(text));
+        found.unwrap_or_else(|| panic!("'{text}' is not in:\n{}", notes["plan"]))
+    };
+    let (window, group, scan) = (at("window"), at("group by colour: sum(v)"), at("scan f, "));
+    assert!(window < group && group < scan, "{}", notes["plan"]);
+    assert_eq!([window, group, scan].map(|line| place(lines[line]).unwrap()), ["CPU", "GPU", "GPU"]);
+    assert!(lines[scan].trim_start().starts_with("3000 "), "{}", lines[scan]);
+    assert!(lines[at("inner join on k = id")].contains("GPU"));
+    let ran = kinds(&session, &format!("EXPLAIN ANALYZE {sql}")).await;
+    assert_eq!(ran.keys().collect::<Vec<_>>(), ["placement", "plan"]);
+    let group = ran["plan"].lines().find(|line| line.contains("group by colour")).unwrap();
+    let window = ran["plan"].lines().find(|line| line.contains("window")).unwrap();
+    assert!(group.contains(" ms  ") && group.contains("GPU"), "{}", ran["plan"]);
+    assert!(window.trim_start().starts_with("3 ") && window.contains("CPU"), "{}", ran["plan"]);
+}
+
+/// Without a GPU, and under placement `cpu`, planning alone says what one would take.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_gpu_would_take_is_told_without_one() {
+    let session = with_tables(cpu()).await;
+    let both = "SELECT (SELECT sum(v) FROM f) AS s, median(x) AS m FROM f";
+    let notes = kinds(&session, &format!("EXPLAIN {both}")).await;
+    assert_eq!(notes["placement"], "CPU: all of it: warpcube.device is 'cpu'");
+    let with: Vec<&str> = notes["with a GPU"].lines().collect();
+    assert!(with.contains(&"GPU: aggregate over f"), "{with:?}");
+    assert!(with.iter().any(|line| line.starts_with("CPU: aggregate over f: ")), "{with:?}");
+    assert!(!notes["plan"].contains("GPU") && notes["plan"].contains(" CPU  "), "{}", notes["plan"]);
+    let none = kinds(&session, "EXPLAIN SELECT 1").await;
+    assert!(none["with a GPU"].starts_with("CPU: all of it: "), "{none:?}");
+    // The statement stays where it was.
+    let (batches, summary) = run(&session, &format!("EXPLAIN ANALYZE {both}")).await.unwrap();
+    assert_eq!(summary.device_rows, 0);
+    assert!(!rows(&batches).join("\n").contains("with a GPU"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_form_of_explain_works() {
     let session = with_tables(emulated()).await;
     // The tree's boxes are cut to a width: neither a long name nor one of other letters may stop it.
@@ -372,7 +425,8 @@ async fn every_form_of_explain_works() {
                     let text = rows(&batches).join("\n");
                     // What is for machines tells less.
                     let form_tells = !matches!(form, "FORMAT PGJSON" | "FORMAT GRAPHVIZ");
-                    assert!(!form_tells || text.contains("DeviceExec"), "{statement}:\n{text}");
+                    let device = if matches!(form, "" | "ANALYZE" | "FORMAT INDENT") { " GPU  " } else { "DeviceExec" };
+                    assert!(!form_tells || text.contains(device), "{statement}:\n{text}");
                 }
                 // DataFusion has no such form of ANALYZE.
                 Err(error) => assert!(form == "ANALYZE FORMAT TREE" && error.contains("ree"), "{statement}: {error}"),

@@ -13,7 +13,7 @@ use warpcube_sql::Connection;
 
 use crate::bad_files::with_footer;
 use crate::format::rows;
-use crate::support::{cpu, emulated, one};
+use crate::support::{cpu, emulated, one, physical_plan};
 
 /// Writes a file of row groups, said to be sorted by columns.
 fn write(path: &Path, groups: &[RecordBatch], sorted_by: &[SortingColumn]) {
@@ -51,7 +51,7 @@ fn in_one_partition() -> Connection {
 async fn check_order(place: &str, order: &str, is_believed: bool) {
     let session = in_one_partition();
     let sql = format!("SELECT a, b FROM '{place}' ORDER BY {order}");
-    let plan = format!("{:?}", rows(&session.collect(&format!("EXPLAIN {sql}")).await.unwrap()));
+    let plan = physical_plan(&session, &sql).await;
     assert_eq!(!plan.contains("SortExec"), is_believed, "{sql}\n{plan}");
     // The same rows through a table in memory, which has no order.
     let copy = format!("CREATE OR REPLACE TABLE copied AS SELECT a, b FROM '{place}'");

@@ -350,7 +350,7 @@ async fn what_was_evicted_comes_from_the_file() {
     assert_eq!(origins(&session).await, all("file"));
     let explained = session.collect("EVICT TABLE t").await.is_ok();
     assert!(explained);
-    let sql = "EXPLAIN ANALYZE SELECT few, sum(k), sum(i) FROM t GROUP BY few";
+    let sql = "EXPLAIN ANALYZE VERBOSE SELECT few, sum(k), sum(i) FROM t GROUP BY few";
     let text = rows(&session.collect(sql).await.unwrap()).join("\n");
     assert!(text.contains("of it as they were kept: ") && text.contains("kept in a file of "), "{text}");
     assert_eq!(origins(&session).await[1..], [("i", "source"), ("k", "file")].map(|(a, b)| (a.into(), b.into())));

@@ -260,7 +260,7 @@ async fn a_derived_column_comes_in_the_background() {
     assert!(settle(&session));
     let (batches, summary) = run(&session, sql).await.unwrap();
     assert_eq!((rows(&batches)[0].as_str(), summary.fragments[0].place), ("| b |", Place::Gpu));
-    let explained = rows(&session.collect(&format!("EXPLAIN {sql}")).await.unwrap()).join("\n");
+    let explained = rows(&session.collect(&format!("EXPLAIN VERBOSE {sql}")).await.unwrap()).join("\n");
     assert!(explained.contains("to load: nothing"), "{explained}");
     // Another function is another column, which has to come, too.
     let sql = "SELECT max(left(column1, 0)) AS l FROM t";

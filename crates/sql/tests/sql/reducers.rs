@@ -28,7 +28,8 @@ async fn with_tables(session: Connection) -> Connection {
 
 /// The device's operators of a query.
 pub async fn operators(session: &Connection, sql: &str) -> String {
-    let (batches, _) = run(session, &format!("EXPLAIN {sql}")).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+    let (batches, _) =
+        run(session, &format!("EXPLAIN VERBOSE {sql}")).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
     let of = |batch: &RecordBatch| {
         let (kinds, texts) = (batch.column(0).as_string::<i32>(), batch.column(1).as_string::<i32>());
         let device = kinds.iter().zip(texts).filter(|(kind, _)| *kind == Some("device"));

@@ -107,6 +107,16 @@ pub async fn run(session: &Connection, sql: &str) -> Result<(Vec<RecordBatch>, S
     Ok((batches, report.summary()))
 }
 
+/// DataFusion's final operators of a query, as EXPLAIN VERBOSE writes them.
+pub async fn physical_plan(session: &Connection, sql: &str) -> String {
+    let (batches, _) = run(session, &format!("EXPLAIN VERBOSE {sql}")).await.unwrap();
+    let plans = batches.iter().flat_map(|batch| {
+        let (kinds, texts) = (batch.column(0).as_string::<i32>(), batch.column(1).as_string::<i32>());
+        kinds.iter().zip(texts).filter(|(kind, _)| *kind == Some("physical_plan")).map(|(_, text)| text.unwrap())
+    });
+    plans.collect()
+}
+
 /// Lets the programs of fragments fail on an emulated device, until [`compile_deferred`]; false on other devices.
 pub fn defer_programs(session: &Connection) -> bool {
     let faults = session.database().device().get().and_then(|device| device.emulator_faults());

@@ -3,7 +3,7 @@
 use warpcube_sql::Place;
 
 use crate::format::rows;
-use crate::support::{cpu, emulated, run};
+use crate::support::{cpu, emulated, physical_plan, run};
 
 #[tokio::test]
 async fn rows_in_order_are_not_sorted_again() {
@@ -14,7 +14,7 @@ async fn rows_in_order_are_not_sorted_again() {
     for order in ["f DESC", "i + 1", "i % 3, f NULLS FIRST, i", "f, i DESC"] {
         for limit in [5, 20_000] {
             let sql = format!("SELECT i, f FROM t ORDER BY {order} LIMIT {limit}");
-            let plan = session.collect(&format!("EXPLAIN ANALYZE {sql}")).await.unwrap();
+            let plan = session.collect(&format!("EXPLAIN ANALYZE VERBOSE {sql}")).await.unwrap();
             let plan = rows(&plan).concat().concat();
             assert!(plan.contains("DeviceExec") && !plan.contains("SortExec"), "{plan}");
             let (batches, _) = run(&session, &sql).await.unwrap();
@@ -28,11 +28,12 @@ async fn rows_in_order_are_not_sorted_again() {
         }
     }
     // Operators above take zeros of both signs for different ones.
-    let sql = "EXPLAIN SELECT count(DISTINCT i) OVER (ORDER BY f) AS r FROM (SELECT i, f FROM t ORDER BY f LIMIT 9)";
+    let sql =
+        "EXPLAIN VERBOSE SELECT count(DISTINCT i) OVER (ORDER BY f) AS r FROM (SELECT i, f FROM t ORDER BY f LIMIT 9)";
     let plan = rows(&session.collect(sql).await.unwrap()).concat().concat();
     assert!(plan.contains("DeviceExec") && plan.contains("SortExec"), "{plan}");
     // Another order than the device's is sorted by.
-    let sql = "EXPLAIN SELECT * FROM (SELECT i, f FROM t ORDER BY f LIMIT 9) ORDER BY i";
+    let sql = "EXPLAIN VERBOSE SELECT * FROM (SELECT i, f FROM t ORDER BY f LIMIT 9) ORDER BY i";
     let plan = rows(&session.collect(sql).await.unwrap()).concat().concat();
     assert!(plan.contains("DeviceExec") && plan.contains("SortExec"), "{plan}");
 }
@@ -70,11 +71,11 @@ async fn groups_are_ordered_before_what_the_cpu_computes_of_them() {
         assert_eq!(rows(&found), rows(&expected), "{sql}");
         assert!(summary.fragments.iter().all(|fragment| fragment.place == Place::Gpu), "{sql}: {summary:?}");
         assert_eq!(summary.gpu_share(), Some(1.0), "{sql}: {summary:?}");
-        let plan = rows(&device.collect(&format!("EXPLAIN {sql}")).await.unwrap()).concat().concat();
+        let plan = physical_plan(&device, &sql).await;
         assert!(!plan.contains("SortExec") && !plan.contains("RepartitionExec"), "{plan}");
     }
     // Groups whose order the logarithm itself is are ordered on the CPU.
-    let sql = format!("EXPLAIN SELECT {logarithm} AS l, x FROM t GROUP BY x ORDER BY l, x");
+    let sql = format!("EXPLAIN VERBOSE SELECT {logarithm} AS l, x FROM t GROUP BY x ORDER BY l, x");
     let plan = rows(&device.collect(&sql).await.unwrap()).concat().concat();
     assert!(plan.contains("DeviceExec") && plan.contains("SortExec"), "{plan}");
 }

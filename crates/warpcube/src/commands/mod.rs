@@ -101,7 +101,7 @@ pub(crate) static COMMANDS: [Command; 28] = [
     command("\\e", &["\\edit", ".edit"], "[file]", Takes::File,
         "edit the buffer, or the last statement, or a file, and run it", buffer::edit),
     command("\\echo", &["\\qecho", ".print"], "text", Takes::Nothing,
-        "write a text to the output", |_, _, text| prompt(crate::console::print(&format!("{text}\n")))),
+        "write a text to the output", |_, _, text| prompt(crate::console::print(&format!("{}\n", unquoted(text))))),
     command("\\format", &[".mode"], "[name]", Takes::Format,
         "show how results are written, or choose another format", |runner, _, name| display::format(runner, name)),
     command("\\g", &[], "[file]", Takes::File,
@@ -150,7 +150,7 @@ const ANSWERS: [(&[&str], &str); 9] = [
     (&[".import", "\\copyfrom"], "CREATE TABLE t AS SELECT * FROM 'file.csv'"),
     (&[".open", "\\c", "\\connect"], "SELECT … FROM 'file.parquet': files need no database"),
     (&[".separator", "\\f"], "\\format csv, tsv or list"),
-    (&[".headers", ".header", "\\t"], "COPY … TO 'file' OPTIONS (header false)"),
+    (&[".headers", ".header", "\\t"], "COPY … TO 'file' OPTIONS ('format.has_header' 'false')"),
     (&[".maxwidth", ".width", ".columns"], "\\format box for all columns, \\x for one line a value"),
     (&[".dump"], "COPY t TO 't.parquet' for each table"),
     (&[".explain"], "EXPLAIN"),
@@ -162,6 +162,8 @@ const ANSWERS: [(&[&str], &str); 9] = [
 pub(crate) fn run(runner: &mut Runner, reader: &mut StatementReader, line: &str) -> Result<Next> {
     let (name, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let name = name.trim_end_matches(';');
+    // psql's commands that list take a '+' for more, which is all there is here.
+    let name = if name.starts_with("\\d") || name.starts_with("\\l") { name.trim_end_matches('+') } else { name };
     let argument = argument.trim();
     // A command of the system, or a text, may end with a semicolon of its own.
     let argument = if matches!(name, "\\!" | "\\echo") { argument } else { argument.trim_end_matches(';').trim_end() };

@@ -5,7 +5,7 @@ use crate::console::print;
 use crate::error::{CliError, Result};
 
 /// Statements by name, each with its form.
-pub(crate) static STATEMENTS: [(&str, &str); 27] = [
+pub(crate) static STATEMENTS: [(&str, &str); 26] = [
     (
         "SELECT",
         "[WITH [RECURSIVE] name AS (query), …]\nSELECT [ALL | DISTINCT [ON (expression, …)]] expression [AS name], …\n\
@@ -15,7 +15,6 @@ pub(crate) static STATEMENTS: [(&str, &str); 27] = [
          [ORDER BY expression [ASC | DESC] [NULLS FIRST | LAST], …]\n[LIMIT rows] [OFFSET rows]",
     ),
     ("VALUES", "VALUES (expression, …), …"),
-    ("TABLE", "TABLE name"),
     ("INSERT", "INSERT INTO table [(column, …)] query | VALUES (…), …"),
     ("UPDATE", "UPDATE table SET column = expression, … [FROM …] [WHERE condition]"),
     ("DELETE", "DELETE FROM table [USING …] [WHERE condition]"),

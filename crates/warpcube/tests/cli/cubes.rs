@@ -108,7 +108,7 @@ Month,Region,Version,measure,value,text
 fn explain_tells_how_a_cube_would_be_aggregated() {
     let place = plan();
     let query = "FROM cube('plan', 'rows Region cols Version where 2026') WHERE value > 100";
-    let planned = place.csv(&format!("EXPLAIN SELECT * {query}"));
+    let planned = place.csv(&format!("EXPLAIN VERBOSE SELECT * {query}"));
     let line = planned.lines().find(|line| line.contains("CubeExec: ")).unwrap_or_else(|| panic!("{planned}"));
     assert!(line.contains("cube=plan.cube, query=rows Region cols Version where 2026, algorithm="), "{line}");
     assert!(
@@ -116,11 +116,11 @@ fn explain_tells_how_a_cube_would_be_aggregated() {
         "{line}"
     );
     assert!(!line.contains(" ms"), "nothing has run: {line}");
-    let ran = place.csv(&format!("EXPLAIN ANALYZE SELECT region {query}"));
+    let ran = place.csv(&format!("EXPLAIN ANALYZE VERBOSE SELECT region {query}"));
     let line = ran.lines().find(|line| line.contains("CubeExec: ")).unwrap_or_else(|| panic!("{ran}"));
     assert!(line.contains(" targets filled in ") && line.contains(" ms ("), "{line}");
     assert!(line.contains("output_rows=") && line.contains("elapsed_compute="), "{line}");
-    let query = "EXPLAIN SELECT * FROM cube('plan', 'rows World')";
+    let query = "EXPLAIN VERBOSE SELECT * FROM cube('plan', 'rows World')";
     let arguments = ["--device", "emulated", "--set", "placement=cuda", "--format", "csv", "-c", query];
     let on_device = Ran::of(place.emulated().args(arguments).output().unwrap()).ok();
     assert!(on_device.contains("algorithm=gpu-contract on emulated"), "{on_device}");

@@ -158,7 +158,7 @@ fn copies_take_their_format_from_the_extension() {
     // The user's options win.
     place.csv("COPY (SELECT * FROM 'a.csv') TO 'z.tsv' OPTIONS (delimiter ';', 'format.has_header' 'false')");
     assert_eq!(place.read("z.tsv"), b"1;one\n2;two\n");
-    assert!(place.csv("EXPLAIN COPY (SELECT 1 AS a) TO 'e.csv.gz'").contains("CopyTo"));
+    assert!(place.csv("EXPLAIN VERBOSE COPY (SELECT 1 AS a) TO 'e.csv.gz'").contains("CopyTo"));
 }
 
 #[test]

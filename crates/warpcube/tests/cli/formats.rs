@@ -109,9 +109,11 @@ fn tables_stand_in_columns_and_are_whole_in_a_pipe() {
 
 #[test]
 fn plans_are_text() {
-    let plan = formatted("table", "EXPLAIN SELECT 1 AS a");
-    assert!(plan.starts_with("logical_plan:\n  Projection: Int64(1) AS a\n    EmptyRelation"), "{plan}");
-    assert!(!plan.contains('│'), "{plan}");
+    let plan = formatted("table", "EXPLAIN SELECT value FROM generate_series(1, 9) WHERE value > 4");
+    assert!(plan.starts_with("plan:\n  rows  place  operator\n"), "{plan}");
+    assert!(plan.contains("\nplacement:\n  CPU: all of it: ") && !plan.contains('│'), "{plan}");
+    let plans = formatted("table", "EXPLAIN VERBOSE SELECT 1 AS a");
+    assert!(plans.contains("\nlogical_plan:\n  Projection: Int64(1) AS a\n    EmptyRelation"), "{plans}");
 }
 
 #[test]

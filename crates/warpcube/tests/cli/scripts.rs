@@ -148,8 +148,9 @@ fn commands_of_the_buffer_in_scripts() {
 fn names_of_other_shells_run_or_are_answered() {
     let place = Place::new();
     place.write("inner.sql", "SELECT 7 AS seven;");
-    let script = "CREATE TABLE t AS SELECT 1 AS a;\nCREATE VIEW v AS SELECT 2 AS b;\n.mode csv\n.tables\n\\dt\n\\dv V*\n\
-                  .read inner.sql\n.print hello\n.nullvalue -\n.mode list\nSELECT NULL AS n;\n\\l\n.timer off\n\
+    let script = "CREATE TABLE t AS SELECT 1 AS a;\nCREATE VIEW v AS SELECT 2 AS b;\n\
+                  .mode csv\n.tables\n\\dt+\n\\dv V*\n\
+                  .read inner.sql\n.print 'hello'\n.nullvalue -\n.mode list\nSELECT NULL AS n;\n\\l\n.timer off\n\
                   .schema t\n.exit\nSELECT 9;";
     let ran = place.input(&[], script);
     let head = "table_schema,table_name,table_type\n";
