@@ -97,7 +97,7 @@ fn exact_moments([counts, sums @ ..]: &[ArrayRef; 6], scales: [i8; 2]) -> impl I
     })
 }
 
-/// Moments of pairs of floats, as far as a statistic reads them. DataFusion has rules of its own for NaN and infinities.
+/// Moments of pairs of floats, as far as a statistic reads them. NaN and infinities are left to the CPU.
 fn float_moments(parts: &[ArrayRef; 10], statistic: Statistic) -> std::result::Result<Vec<Moments>, Cancelled> {
     let [counts, parts @ ..] = parts;
     let counts = counts.as_primitive::<Int64Type>();

@@ -14,10 +14,10 @@ use super::expr::Translator;
 use super::finish::Finish;
 use super::graph::{Grouped, Input};
 use super::order_statistics::Places;
-use super::pairs::{self, EXACT_PARTS, FLOAT_PARTS};
+use super::pairs::{self, EXACT_PARTS, FLOAT_PARTS, exact};
 use crate::mend::float_sums::is_exact;
 use crate::mend::moments::Statistic;
-use crate::mend::variances::{DIGITS_MAX, Spread};
+use crate::mend::variances::Spread;
 use crate::values::FloatSums;
 
 /// What an input of an aggregation ends in.
@@ -211,27 +211,5 @@ fn translate_call(
             Ok(Finish::Between { low, high, count, share, from })
         }
         other => Err(format!("the aggregate function '{other}'")),
-    }
-}
-
-/// The argument of a variance before it was made a double: an integer or a decimal, with its digits after the point;
-/// `None` if it is a double of its own.
-///
-/// Sums of squares of doubles lose what they are taken for where values lie far from zero, those of integers do not.
-pub(super) fn exact(argument: &Expr, translator: &Translator) -> Result<Option<(Device, i8)>, Reason> {
-    let inner = match argument {
-        Expr::Cast(cast) if *cast.field.data_type() == DataType::Float64 => cast.expr.as_ref(),
-        other => other,
-    };
-    match type_of(inner)? {
-        DataType::Decimal128(precision, _) if precision > DIGITS_MAX => {
-            Err(format!("squares of decimals of more than {DIGITS_MAX} digits"))
-        }
-        DataType::Decimal128(_, scale) => Ok(Some((translator.translate(inner)?, scale))),
-        data_type if data_type.is_integer() => {
-            Ok(Some((Device::Cast(Box::new(translator.translate(inner)?), Ty::I128), 0)))
-        }
-        _ if type_of(argument)? == DataType::Float64 => Ok(None),
-        data_type => Err(format!("squares of type {data_type}")),
     }
 }

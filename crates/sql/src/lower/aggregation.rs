@@ -16,15 +16,6 @@ use super::writer::Aggregation;
 use super::{Lowered, Reason, distinct, eager, order_statistics, reducers};
 use crate::mend::moments::Statistic;
 
-/// An aggregation in place of another one.
-pub(super) struct Rewritten {
-    pub(super) input: LogicalPlan,
-    /// Group expressions over the input.
-    pub(super) groups: Vec<Expr>,
-    /// Calls over the input.
-    pub(super) calls: Vec<Expr>,
-}
-
 impl Grouped {
     /// Flattens the input of an aggregation.
     pub(crate) fn of(aggregate: &Aggregate, facts: &TableFacts) -> Result<Grouped, Reason> {

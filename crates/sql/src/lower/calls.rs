@@ -3,9 +3,18 @@
 use std::sync::Arc;
 
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
-use datafusion::logical_expr::{AggregateUDF, Expr};
+use datafusion::logical_expr::{AggregateUDF, Expr, LogicalPlan};
 
 use super::Reason;
+
+/// An aggregation in place of another one.
+pub(super) struct Rewritten {
+    pub(super) input: LogicalPlan,
+    /// Group expressions over the input.
+    pub(super) groups: Vec<Expr>,
+    /// Calls over the input.
+    pub(super) calls: Vec<Expr>,
+}
 
 /// The call inside an aggregate's expression.
 pub(crate) fn as_function(expr: &Expr) -> Result<&AggregateFunction, Reason> {

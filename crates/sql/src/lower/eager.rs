@@ -13,8 +13,7 @@ use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{Aggregate, Case, Expr, Join, LogicalPlan};
 
 use super::Reason;
-use super::aggregation::Rewritten;
-use super::calls::{as_function, call};
+use super::calls::{Rewritten, as_function, call};
 use super::columns::{rewrite, text};
 use crate::mend::float_sums::is_exact;
 

@@ -13,9 +13,9 @@
 //! scan rows 1: group by g: min(x) at place 1
 //! ```
 //!
-//! Of `first_value(x ORDER BY y)`, and of `last_value` with the order turned, the place is 1 in groups sorted by y; rows
-//! that FILTER or IGNORE NULLS leaves out come last. Where nothing else is aggregated, rows at other places are left
-//! out, so that no sort of all rows is needed.
+//! Of `first_value(x ORDER BY y)`, and of `last_value` with the order turned, the place is 1 in groups sorted by y.
+//! Rows that FILTER or IGNORE NULLS leaves out come last. Where nothing else is aggregated, rows at other places are
+//! left out, so that no sort of all rows is needed.
 //!
 //! NULL is sorted last and not counted. Places are computed in doubles, as the CPU does ([`crate::mend::quantiles`]),
 //! so that both take the same values. Integers and decimals are sorted as they are, not as the doubles that a
@@ -36,8 +36,7 @@ use datafusion::logical_expr::{
 };
 
 use super::Reason;
-use super::aggregation::Rewritten;
-use super::calls::{as_function, call};
+use super::calls::{Rewritten, as_function, call};
 use super::columns::text;
 
 /// The columns of windows, and of groups by a value.

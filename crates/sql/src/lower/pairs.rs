@@ -5,9 +5,10 @@ use datafusion::logical_expr::Expr;
 use warpcube_engine::{AggregateKind, BinaryOp, Expr as Device, Literal, Ty, UnaryOp};
 
 use super::Reason;
-use super::aggregate::exact;
+use super::columns::data_type as type_of;
 use super::expr::Translator;
 use super::finish::Finish;
+use crate::mend::exact_sums::DIGITS_MAX;
 use crate::mend::moments::Statistic;
 use crate::values::FloatSums;
 
@@ -54,4 +55,26 @@ pub(super) fn translate(
         }
     }
     Ok(Finish::Pairs { first, scales, statistic })
+}
+
+/// The argument of a variance, or of a statistic of pairs, before it was made a double: an integer or a decimal, with
+/// its digits after the point; `None` if it is a double of its own.
+///
+/// Sums of squares of doubles lose what they are taken for where values lie far from zero, those of integers do not.
+pub(super) fn exact(argument: &Expr, translator: &Translator) -> Result<Option<(Device, i8)>, Reason> {
+    let inner = match argument {
+        Expr::Cast(cast) if *cast.field.data_type() == DataType::Float64 => cast.expr.as_ref(),
+        other => other,
+    };
+    match type_of(inner)? {
+        DataType::Decimal128(precision, _) if precision > DIGITS_MAX => {
+            Err(format!("squares of decimals of more than {DIGITS_MAX} digits"))
+        }
+        DataType::Decimal128(_, scale) => Ok(Some((translator.translate(inner)?, scale))),
+        data_type if data_type.is_integer() => {
+            Ok(Some((Device::Cast(Box::new(translator.translate(inner)?), Ty::I128), 0)))
+        }
+        _ if type_of(argument)? == DataType::Float64 => Ok(None),
+        data_type => Err(format!("squares of type {data_type}")),
+    }
 }

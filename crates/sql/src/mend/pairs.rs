@@ -1,10 +1,9 @@
 //! CORR, COVAR_SAMP, COVAR_POP and REGR_*: of integers and decimals exact until the last step, of floats by moments.
 //!
-//! DataFusion 55.2 makes doubles of integers and decimals, and correlates groups by sums of squares, whose digits cancel
-//! where values are large beside their differences. Here sums of integers and decimals have 256 bits, as those of
-//! variances have ([`super::variances`]), and the device's end in the same last step ([`PairSums::moments`]). Floats
-//! have means and sums of deviations from them ([`Moments`]); over windows they stay as they are or are
-//! [`super::sliding`]'s.
+//! DataFusion 55.2 makes doubles of integers and decimals, and correlates groups by sums of squares, whose digits
+//! cancel where values are large beside their differences. Here sums of integers and decimals have 256 bits, as those
+//! of variances have ([`super::variances`]), and the device's end in the same last step ([`PairSums::moments`]). Floats
+//! have means and sums of deviations from them ([`Moments`]); over windows they are [`super::sliding`]'s.
 //!
 //! The file goes once DataFusion adds such values exactly, and correlates by moments.
 
@@ -25,8 +24,8 @@ use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, ReversedUDAF, Signature, Volatility,
 };
 
+use super::exact_sums::{deviations, exact_values, rounded, scale_of};
 use super::moments::{Moments, Statistic};
-use super::variances::{deviations, exact_values, rounded, scale_of};
 
 /// The names of the columns of a state behind the count.
 const PARTS: [&str; 5] = ["one", "other", "squares_of_one", "squares_of_other", "products"];
@@ -83,14 +82,6 @@ impl AggregateUDFImpl for Pairs {
             Some(scales) => Box::new(One(Groups::<PairSums>::new(self.statistic, scales))),
             None => Box::new(One(Groups::<Moments>::new(self.statistic, [0; 2]))),
         })
-    }
-
-    /// Sums are exact, so that pairs may be taken away; moments of floats take nothing away.
-    fn create_sliding_accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        match self.scales {
-            Some(_) => self.accumulator(arguments),
-            None => self.original.create_sliding_accumulator(arguments),
-        }
     }
 
     fn state_fields(&self, arguments: StateFieldsArgs) -> Result<Vec<FieldRef>> {

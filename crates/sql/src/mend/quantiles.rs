@@ -27,7 +27,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_plan::PhysicalExpr;
 
-use super::ordered_sets::Pick;
+use super::picks::Pick;
 
 /// Most centroids of an approximate percentile: 16 MB of them.
 const CENTROIDS_MAX: u64 = 1_000_000;

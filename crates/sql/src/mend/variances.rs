@@ -11,8 +11,6 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Decimal256Array, Float64Array, UInt64Array};
-use arrow::compute::cast;
-use arrow::datatypes::DECIMAL128_MAX_PRECISION;
 use arrow::datatypes::{DECIMAL256_MAX_PRECISION, DataType, Decimal128Type, Field, FieldRef, i256};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
@@ -28,13 +26,11 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use super::exact_sums::{deviations, exact_values, scale_of};
 use super::moments::Statistic;
 use super::pairs::Pairs;
 use super::{each_expression, each_node};
 use crate::walk::{PlanWalk, Walk};
-
-/// Digits of decimals whose squares, added over 10^10 rows and times their number, fit in 256 bits.
-pub(crate) const DIGITS_MAX: u8 = 28;
 
 /// Which measure of spread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -45,29 +41,6 @@ pub(crate) struct Spread {
     pub(crate) root: bool,
     /// Digits after the point of the values.
     pub(crate) scale: i8,
-}
-
-/// `n Σxy − Σx Σy`, the sum of products of deviations from the means times the count, rounded once.
-pub(super) fn deviations(sums: [i256; 2], products: i256, count: u64) -> f64 {
-    let [one, other] = sums;
-    rounded(products.wrapping_mul(i256::from_i128(count.into())).wrapping_sub(one.wrapping_mul(other)))
-}
-
-/// An integer as a double, rounded once.
-pub(super) fn rounded(exact: i256) -> f64 {
-    let sign = if exact.is_negative() { -1.0 } else { 1.0 };
-    let (low, high) = exact.wrapping_abs().to_parts();
-    let high = high.cast_unsigned();
-    if high == 0 {
-        return sign * low as f64;
-    }
-    // 128 bits from the first one on; a bit for those that are left out.
-    let shift = 128 - high.leading_zeros();
-    let (kept, rest) = match shift {
-        128 => (high, low),
-        shift => ((high << (128 - shift)) | (low >> shift), low << (128 - shift)),
-    };
-    sign * (kept | u128::from(rest != 0)) as f64 * 2f64.powi(shift as i32)
 }
 
 /// A variance or its root from exact sums of values and of their squares.
@@ -115,11 +88,13 @@ fn is_cast_of_exact(arg: &Expr, schema: &DFSchema) -> bool {
 /// The plan with exact variances of integers and decimals, and their statistics of pairs.
 pub(super) fn mend(plan: LogicalPlan) -> Result<LogicalPlan> {
     each_node(plan, |plan| {
+        let is_window = matches!(plan, LogicalPlan::Window(_));
         in_calls(plan, |function, args, schema| {
             let types = args.iter().map(|arg| arg.get_type(schema)).collect::<Result<Vec<_>>>().unwrap_or_default();
             let exact = match types.as_slice() {
                 [one] => scale_of(one).and_then(|scale| Variance::of(function, scale)),
-                [one, other] => Pairs::of(function, [one, other]),
+                // Floats over frames are added by `sliding`.
+                [one, other] if !is_window || scale_of(one).is_some() => Pairs::of(function, [one, other]),
                 _ => None,
             };
             exact.map(|exact| *function = exact).is_some()
@@ -127,8 +102,8 @@ pub(super) fn mend(plan: LogicalPlan) -> Result<LogicalPlan> {
     })
 }
 
-/// Changes the variances and statistics of pairs of a node, which are given with their arguments and the columns that these may read; `change`
-/// says whether it has changed one.
+/// Changes the variances and statistics of pairs of a node, which are given with their arguments and the columns that
+/// these may read; `change` says whether it has changed one.
 fn in_calls(
     plan: LogicalPlan,
     mut change: impl FnMut(&mut Arc<AggregateUDF>, &mut [Expr], &DFSchema) -> bool,
@@ -186,15 +161,6 @@ fn spread(function: &AggregateUDF) -> Option<(bool, bool)> {
         () if inner.is::<Stddev>() => Some((true, true)),
         () if inner.is::<StddevPop>() => Some((false, true)),
         () => None,
-    }
-}
-
-/// Digits after the point of a type whose values are added exactly.
-pub(crate) fn scale_of(data_type: &DataType) -> Option<i8> {
-    match data_type {
-        DataType::Decimal128(precision, scale) if *precision <= DIGITS_MAX => Some(*scale),
-        data_type if data_type.is_integer() => Some(0),
-        _ => None,
     }
 }
 
@@ -256,14 +222,6 @@ impl AggregateUDFImpl for Variance {
     fn reverse_expr(&self) -> ReversedUDAF {
         ReversedUDAF::Identical
     }
-}
-
-/// Values as decimals.
-pub(super) fn exact_values(column: &ArrayRef) -> Result<ArrayRef> {
-    Ok(match column.data_type() {
-        DataType::Decimal128(_, _) => column.clone(),
-        _ => cast(column, &DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0))?,
-    })
 }
 
 /// Columns of a state: counts, sums and sums of squares.
@@ -430,30 +388,5 @@ impl GroupsAccumulator for SumsOfGroups {
 
     fn size(&self) -> usize {
         self.counts.capacity() * size_of::<u64>() + (self.sums.capacity() + self.squares.capacity()) * size_of::<i256>()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn deviations_are_rounded_once() {
-        let of = |values: &[i128]| {
-            let (mut sum, mut squares) = (i256::ZERO, i256::ZERO);
-            for value in values.iter().map(|value| i256::from_i128(*value)) {
-                sum = sum.wrapping_add(value);
-                squares = squares.wrapping_add(value.wrapping_mul(value));
-            }
-            deviations([sum, sum], squares, values.len() as u64)
-        };
-        assert_eq!(of(&[10i128.pow(27) + 1, 10i128.pow(27) + 3]), 4.0);
-        assert_eq!(of(&[5, 5, 5]), 0.0);
-        // Past 128 bits: (2 · 10^27)² is 4 · 10^54.
-        assert_eq!(of(&[10i128.pow(27), -(10i128.pow(27))]), 4e54);
-        // Of products the sign stays.
-        let one = i256::from_i128(10i128.pow(27));
-        assert_eq!(deviations([one, one.wrapping_neg()], i256::ZERO, 2), 1e54);
-        assert_eq!(deviations([one, one], i256::ZERO, 2), -1e54);
     }
 }

@@ -59,7 +59,10 @@ impl Generator<'_> {
         query.order = None;
         query.aggregates.insert(0, "COUNT(*)".into());
         match key {
-            Some(key) => query.groups.insert(0, key),
+            Some(key) => {
+                query.groups.insert(0, key);
+                query.sets.move_behind_first();
+            }
             None if query.groups.is_empty() => query.groups.push("1 = 1".into()),
             None => {}
         }

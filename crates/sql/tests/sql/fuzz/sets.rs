@@ -17,6 +17,13 @@ pub enum Sets {
 }
 
 impl Sets {
+    /// The same sets of expressions before which another one has come, which the first set has, too.
+    pub(super) fn move_behind_first(&mut self) {
+        if let Sets::Chosen(sets) = self {
+            sets.iter_mut().enumerate().for_each(|(at, set)| *set = *set << 1 | usize::from(at == 0));
+        }
+    }
+
     /// The grouping by some expressions.
     pub(super) fn over(&self, groups: &[String]) -> String {
         let all = groups.join(", ");
