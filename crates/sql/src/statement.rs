@@ -419,6 +419,6 @@ mod tests {
     fn a_backslash_outside_quotes_ends_the_text() {
         let script = Script::split("select 1; select '\\' -- \\\n \\g ';");
         assert_eq!(script.rest.map(|rest| rest.sql), Some("select '\\'".to_string()));
-        assert_eq!((script.backslash, script.open), (Some(28), None));
+        assert_eq!((script.backslash, script.open), (Some(27), None));
     }
 }

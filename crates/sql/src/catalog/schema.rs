@@ -12,7 +12,7 @@ use arrow::datatypes::Schema;
 use async_trait::async_trait;
 use datafusion::catalog::{MemTable, SchemaProvider, TableProvider};
 use datafusion::common::config::{CatalogOptions, ConfigOptions, SqlParserOptions};
-use datafusion::common::{Result as DataFusionResult, exec_err};
+use datafusion::common::{Result as DataFusionResult, exec_err, plan_err};
 use datafusion::datasource::{TableType, ViewTable};
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
@@ -475,7 +475,12 @@ impl SchemaProvider for ConnectionSchema {
         }
         if let Some(there) = entries.get(&name) {
             // Another connection may have made the table that this statement replaces.
-            let is_alike = there.table().table_type() == entry.table().table_type();
+            let kind = there.table().table_type();
+            let is_alike = kind == entry.table().table_type();
+            if !is_alike && DEFINITION.try_with(|it| it.replaces).unwrap_or(false) {
+                let kind = if kind == TableType::View { "view" } else { "table" };
+                return plan_err!("'{name}' is a {kind}; drop it first");
+            }
             let replaces = |it: &Definition| it.has_taken.load(Ordering::Relaxed) || it.replaces && is_alike;
             if !DEFINITION.try_with(replaces).unwrap_or(false) {
                 return exec_err!("table '{name}' already exists");

@@ -159,6 +159,11 @@ impl Connection {
         self.inner.is_given.store(true, Ordering::Release);
     }
 
+    /// Refuses a name that is no setting's.
+    pub(super) fn check_setting(&self, name: &str) -> Result<()> {
+        check_known(name, self.setting_names())
+    }
+
     fn setting_names(&self) -> Vec<String> {
         show::entries(&self.state()).into_iter().map(|entry| entry.key).collect()
     }

@@ -14,8 +14,8 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::{DFSchema, TableReference};
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::{
-    Cast, CreateMemoryTable, DdlStatement, EmptyRelation, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder,
-    Volatility,
+    Cast, CreateMemoryTable, DdlStatement, DropTable, DropView, EmptyRelation, Expr, ExprSchemable, LogicalPlan,
+    LogicalPlanBuilder, Volatility,
 };
 use datafusion::physical_plan::execute_stream_partitioned;
 use datafusion::prelude::SessionContext;
@@ -64,6 +64,13 @@ impl Connection {
     async fn define_checked(&self, state: SessionState, definition: DdlStatement, declared: Declared) -> Result<()> {
         match definition {
             DdlStatement::CreateMemoryTable(table) => self.create_table(state, table, declared).await,
+            DdlStatement::DropTable(DropTable { name, .. }) | DdlStatement::DropView(DropView { name, .. })
+                if is_there(&state, &name) =>
+            {
+                // DataFusion takes an error of the schema for a table that is not there.
+                state.schema_for_ref(name.clone())?.deregister_table(name.table())?;
+                Ok(())
+            }
             mut definition => {
                 if let DdlStatement::CreateExternalTable(table) = &definition {
                     check_defaults(&table.column_defaults, table.schema.as_arrow(), &state)?;
@@ -323,6 +330,11 @@ fn unless_there(definition: &DdlStatement) -> Option<Made> {
         }
         _ => None,
     }
+}
+
+/// Whether a schema has a table or a view of a name.
+fn is_there(state: &SessionState, name: &TableReference) -> bool {
+    state.schema_for_ref(name.clone()).is_ok_and(|schema| schema.table_exist(name.table()))
 }
 
 /// A `DROP TABLE` takes no view, a `DROP VIEW` no table, and neither a file that is a table by its name.

@@ -66,8 +66,10 @@ impl Connection {
                 return Ok(self.nothing(report));
             }
             OwnStatement::ResetGlobal { name } => {
+                let kept = self.kept_catalog()?;
+                self.check_setting(&name)?;
                 report.commit()?;
-                self.kept_catalog()?.keep_setting(&name, None)?;
+                kept.keep_setting(&name, None)?;
                 return Ok(self.nothing(report));
             }
             OwnStatement::ShowDeviceTables => device_tables::batch(&self.inner.database.resident_tables())?,

@@ -131,11 +131,14 @@ impl Known<'_> {
     }
 }
 
+/// The operators of a plan, and the tables that several of them read.
+type Drawn = (Arc<dyn ExecutionPlan>, Vec<Arc<Output>>);
+
 /// The rows for a plan that is not run; `tree` has its operators and shared tables, if they are to be drawn.
 pub(crate) fn of_plan(
     planned: &Planned,
     no_device: Option<String>,
-    tree: Option<(Arc<dyn ExecutionPlan>, Vec<Arc<Output>>)>,
+    tree: Option<Drawn>,
     known: &Known,
 ) -> Result<Notes> {
     let nodes = fragments(&planned.plan)?;
@@ -179,7 +182,7 @@ fn of_run(
     report: &StatementReport,
     engine: Option<&Arc<Engine>>,
     no_device: Option<String>,
-    tree: Option<(&Arc<dyn ExecutionPlan>, &[Arc<Output>])>,
+    tree: Option<&Drawn>,
 ) -> Notes {
     let parts = report.summary().fragments.into_iter();
     let parts = parts.map(|FragmentReport { place, what, reason }| (place, what, reason));
@@ -445,8 +448,8 @@ impl ExecutionPlan for ExplainExec {
             async move {
                 let is_run = notes.is_none();
                 let run = || {
-                    let tree = analyzed.as_ref().map(|plan| (plan, outputs.as_slice()));
-                    Some(of_run(StatementReport::of(&context).as_deref()?, engine.as_ref(), no_device, tree))
+                    let tree = analyzed.as_ref().map(|plan| (Arc::clone(plan), outputs.clone()));
+                    Some(of_run(StatementReport::of(&context).as_deref()?, engine.as_ref(), no_device, tree.as_ref()))
                 };
                 let Some(notes) = notes.or_else(run) else { return Ok(None) };
                 let shared = if has_tree { String::new() } else { shared(&outputs, is_run) };

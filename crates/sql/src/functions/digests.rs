@@ -174,7 +174,7 @@ fn url_encoded(text: &str) -> String {
 }
 
 /// The text with `%` and two digits as a byte each; another `%` stays.
-fn url_decoded(text: &str) -> Result<String> {
+pub(crate) fn url_decoded(text: &str) -> Result<String> {
     let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text.as_bytes());
     while let Some((first, after)) = rest.split_first() {
         let digits = after.get(..2).filter(|_| *first == b'%').and_then(|digits| std::str::from_utf8(digits).ok());

@@ -153,7 +153,12 @@ fn steps(path: &str) -> Result<Vec<Step>> {
             (Step::Member(name.to_string()), after)
         } else if let Some(after) = rest.strip_prefix('.') {
             let (name, after) = after.split_at(after.find(['.', '[']).unwrap_or(after.len()));
-            (Step::Member(Some(name).filter(|name| !name.is_empty()).ok_or_else(refused)?.to_string()), after)
+            (
+                Step::Member(
+                    Some(name).filter(|name| !name.is_empty() && *name != "*").ok_or_else(refused)?.to_string(),
+                ),
+                after,
+            )
         } else {
             let (index, after) = rest.strip_prefix('[').and_then(|rest| rest.split_once(']')).ok_or_else(refused)?;
             let index = index.strip_prefix('#').unwrap_or(index);
@@ -183,16 +188,25 @@ fn element(value: Value, place: i64) -> Option<Value> {
     Some(elements.swap_remove(place))
 }
 
-/// Whether a value has another: all its members, each of its elements, or that value.
+/// Whether a value covers another, or one within it does.
 fn contains(whole: &Value, part: &Value) -> bool {
+    let mut within: Box<dyn Iterator<Item = &Value>> = match whole {
+        Value::Object(members) => Box::new(members.values()),
+        Value::Array(elements) => Box::new(elements.iter()),
+        _ => Box::new(std::iter::empty()),
+    };
+    covers(whole, part) || within.any(|whole| contains(whole, part))
+}
+
+/// Whether a value has all members of another, each of its elements, or is that value.
+fn covers(whole: &Value, part: &Value) -> bool {
     match (whole, part) {
         (Value::Object(whole), Value::Object(part)) => {
-            part.iter().all(|(name, part)| whole.get(name).is_some_and(|whole| contains(whole, part)))
+            part.iter().all(|(name, part)| whole.get(name).is_some_and(|whole| covers(whole, part)))
         }
         (Value::Array(whole), Value::Array(part)) => {
-            part.iter().all(|part| whole.iter().any(|whole| contains(whole, part)))
+            part.iter().all(|part| whole.iter().any(|whole| covers(whole, part)))
         }
-        (Value::Array(whole), part) => whole.iter().any(|whole| contains(whole, part)),
         (whole, part) => whole == part,
     }
 }

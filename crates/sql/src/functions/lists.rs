@@ -6,11 +6,11 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, ListArray, MapArray, StructArray, UInt32Array, UInt64Array};
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::compute::take;
-use arrow::datatypes::{DataType, Field, Fields, Int64Type};
+use arrow::datatypes::{DataType, Field, Fields, Float64Type, Int64Type};
 use arrow::row::{RowConverter, SortField};
 use datafusion::error::{DataFusionError, Result};
 
-use super::{Arguments, Histogram, List, Long, Own, raised};
+use super::{Arguments, Double, Histogram, List, Long, Own, raised};
 
 /// The functions.
 pub(super) const ALL: &[Own] = &[
@@ -20,12 +20,22 @@ pub(super) const ALL: &[Own] = &[
             Ok(Some((elements.len() - elements.null_count()) as i64))
         })
     }),
+    Own::new("list_kurtosis_pop", &[List], Double, |args| {
+        args.floats(|row| Ok(moments(args, row).and_then(|[_, m2, _, m4]| (m2 != 0.0).then(|| m4 / (m2 * m2) - 3.0))))
+    }),
+    Own::new("list_skewness", &[List], Double, |args| {
+        args.floats(|row| {
+            Ok(moments(args, row)
+                .filter(|[n, m2, ..]| *n > 2.0 && *m2 != 0.0)
+                .map(|[n, m2, m3, _]| (n * (n - 1.0)).sqrt() / (n - 2.0) * m3 / m2.powf(1.5)))
+        })
+    }),
     Own::new("list_histogram", &[List], Histogram, histogram),
     Own::new("list_select", &[List, List], List, select),
     Own::new("list_unique", &[List], Long, |args| {
         args.integers(|row| {
             let elements = elements(args, 0, row);
-            let rows = converter(&elements)?.convert_columns(&[elements.clone()])?;
+            let rows = converter(&elements)?.convert_columns(std::slice::from_ref(&elements))?;
             let valid = (0..elements.len()).filter(|place| elements.is_valid(*place));
             Ok(Some(valid.map(|place| rows.row(place)).collect::<HashSet<_>>().len() as i64))
         })
@@ -34,6 +44,17 @@ pub(super) const ALL: &[Own] = &[
 
 fn elements(args: &Arguments, place: usize, row: usize) -> ArrayRef {
     args.columns[place].as_list::<i32>().value(row)
+}
+
+/// The number of elements that are no NULL, and the means of the second, third and fourth powers of their distances
+/// from the mean; none for no numbers.
+fn moments(args: &Arguments, row: usize) -> Option<[f64; 4]> {
+    let elements = elements(args, 0, row);
+    let values: Vec<f64> = elements.as_primitive_opt::<Float64Type>()?.iter().flatten().collect();
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let of = |power: i32| values.iter().map(|value| (value - mean).powi(power)).sum::<f64>() / count;
+    (!values.is_empty()).then(|| [count, of(2), of(3), of(4)])
 }
 
 fn converter(elements: &ArrayRef) -> Result<RowConverter> {
@@ -79,7 +100,7 @@ fn histogram(args: &Arguments) -> Result<ArrayRef> {
     let lists = args.columns[0].as_list::<i32>();
     let (mut offsets, mut places, mut counts, mut nulls) = (vec![0_i32], Vec::new(), Vec::new(), Vec::new());
     let values = lists.values();
-    let rows = converter(values)?.convert_columns(&[values.clone()])?;
+    let rows = converter(values)?.convert_columns(std::slice::from_ref(values))?;
     for row in 0..args.rows {
         nulls.push(lists.is_valid(row));
         let (start, end) = (lists.value_offsets()[row], lists.value_offsets()[row + 1]);

@@ -45,6 +45,7 @@ use datafusion::logical_expr::{
 
 use crate::words::sql_name;
 
+pub(crate) use digests::url_decoded;
 pub(crate) use pattern::{is_pattern, read as read_by_pattern, to_char};
 pub(crate) use truncation::truncated;
 pub(crate) use type_names::{TYPE_IN_SQL, type_in_sql};

@@ -17,7 +17,8 @@ pub(super) const ALL: &[Own] = &[
     Own::new("fmod", &[Double, Double], Double, |args| {
         args.floats(|row| {
             let (value, divisor) = (args.doubles(0).value(row), args.doubles(1).value(row));
-            Ok(Some(value - divisor * (value / divisor).floor()))
+            let rest = value % divisor;
+            Ok(Some(if rest != 0.0 && (rest < 0.0) != (divisor < 0.0) { rest + divisor } else { rest }))
         })
     }),
     Own::new("gamma", &[Double], Double, |args| args.floats(|row| Ok(Some(libm::tgamma(args.doubles(0).value(row)))))),

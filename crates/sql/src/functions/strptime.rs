@@ -56,6 +56,9 @@ struct Parts {
     offset: i64,
 }
 
+/// What stands for `%%` while longer parts are written out.
+const ESCAPED: &str = "\u{1}";
+
 /// The time of a text; none if it does not follow the pattern.
 ///
 /// # Errors
@@ -73,7 +76,12 @@ fn parsed(text: &str, pattern: &str) -> Result<Option<NaiveDateTime>> {
         is_afternoon: None,
         offset: 0,
     };
-    let pattern = pattern.replace("%c", "%Y-%m-%d %H:%M:%S").replace("%x", "%Y-%m-%d").replace("%X", "%H:%M:%S");
+    let pattern = pattern
+        .replace("%%", ESCAPED)
+        .replace("%c", "%Y-%m-%d %H:%M:%S")
+        .replace("%x", "%Y-%m-%d")
+        .replace("%X", "%H:%M:%S");
+    let pattern = pattern.replace(ESCAPED, "%%");
     let (mut rest, mut wanted) = (text.trim_start(), pattern.chars());
     let mut follows = true;
     while let Some(character) = wanted.next() {
@@ -141,7 +149,7 @@ impl Parts {
             }
             'Y' => {
                 let (sign, unsigned) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
-                let (year, _, rest) = digits(unsigned, 6)?;
+                let (year, _, rest) = digits(unsigned, 4)?;
                 self.year = sign * year as i32;
                 Some(rest)
             }

@@ -120,7 +120,7 @@ impl Moments {
             Statistic::Correlation => self.correlation(),
             Statistic::Slope => is_line.then(|| xy / xx),
             Statistic::Intercept => is_line.then(|| y - xy / xx * x),
-            Statistic::Determination => (is_line && yy != 0.0).then(|| xy / xx * (xy / yy)),
+            Statistic::Determination => is_line.then(|| if yy == 0.0 { 1.0 } else { xy / xx * (xy / yy) }),
             Statistic::MeanX => (self.count > 0).then_some(x),
             Statistic::MeanY => (self.count > 0).then_some(y),
             Statistic::SquaresX => (self.count > 0).then_some(xx),

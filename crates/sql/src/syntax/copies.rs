@@ -63,7 +63,7 @@ const OF_PARQUET: [(&str, &str); 7] = [
 enum Given {
     Nothing,
     Star,
-    Value(Expr),
+    Value(Box<Expr>),
 }
 
 /// A COPY as it is written.
@@ -190,6 +190,8 @@ pub(super) async fn as_insert(state: &SessionState, sql: &str) -> Result<Option<
             Given::Star => return Err(refused(&name, "of all columns")),
             Given::Value(value) => value.to_string(),
         };
+        // NULL is no name of an argument.
+        let name = if name == "null" { "nullstr" } else { name.as_str() };
         arguments.push(format!("{name} = {value}"));
     }
     let format = format_of(stored_as.as_deref(), &file)?.unwrap_or("CSV");
@@ -292,7 +294,7 @@ fn option(parser: &mut Parser) -> std::result::Result<(String, Given), ParserErr
             parser.next_token();
             Given::Star
         }
-        _ => Given::Value(parser.parse_expr()?),
+        _ => Given::Value(Box::new(parser.parse_expr()?)),
     };
     Ok((name, given))
 }
@@ -342,7 +344,7 @@ fn words(name: &str, given: &Given) -> Result<Vec<String>> {
         _ => None,
     };
     let Given::Value(expr) = given else { return Err(wrong()) };
-    let columns = match expr {
+    let columns = match expr.as_ref() {
         Expr::Tuple(items) => items.iter().map(column).collect(),
         Expr::Array(array) => array.elem.iter().map(column).collect(),
         Expr::Nested(inner) => column(inner).map(|column| vec![column]),

@@ -156,6 +156,11 @@ impl Dialect for SessionDialect {
         expansions::statement(parser)
     }
 
+    /// `SELECT 1 ON CONFLICT DO NOTHING` has no column named `on`.
+    fn is_select_item_alias(&self, explicit: bool, keyword: &Keyword, parser: &mut Parser) -> bool {
+        explicit || *keyword != Keyword::ON && self.is_column_alias(keyword, parser)
+    }
+
     fn supports_order_by_all(&self) -> bool {
         true
     }

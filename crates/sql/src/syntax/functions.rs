@@ -14,7 +14,7 @@ use datafusion::execution::SessionState;
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Ident,
-    ObjectName, Value, VisitorMut,
+    NullTreatment, ObjectName, Value, VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 
@@ -26,7 +26,7 @@ use super::visits;
 use crate::error::{Result, SqlError};
 
 /// Names of functions and the names that sessions have for them.
-pub(crate) const RENAMED: [(&str, &str); 70] = [
+pub(crate) const RENAMED: [(&str, &str); 69] = [
     ("aggregate", "list_aggregate"),
     ("apply", "array_transform"),
     ("approx_count_distinct", "approx_distinct"),
@@ -49,7 +49,6 @@ pub(crate) const RENAMED: [(&str, &str); 70] = [
     ("datesub", "date_sub"),
     ("editdist3", "levenshtein"),
     ("every", "bool_and"),
-    ("favg", "avg"),
     ("first", "first_value"),
     ("from_binary", "unbin"),
     ("from_hex", "unhex"),
@@ -100,7 +99,7 @@ pub(crate) const RENAMED: [(&str, &str); 70] = [
 ];
 
 /// Calls and the expressions that they are read as; one with a constant before one that takes any argument there.
-pub(crate) const REWRITTEN: [(&str, &str); 81] = [
+pub(crate) const REWRITTEN: [(&str, &str); 82] = [
     ("add($1, $2)", "$1 + $2"),
     ("age($1)", "age(CAST(current_date AS TIMESTAMP), $1)"),
     ("ago($1)", "now() - $1"),
@@ -159,26 +158,17 @@ pub(crate) const REWRITTEN: [(&str, &str); 81] = [
     ),
     ("divide($1, $2)", "$1 / $2"),
     ("epoch($1)", "CAST(date_part('epoch', $1) AS DOUBLE)"),
+    ("favg($1)", "avg(CAST($1 AS DOUBLE))"),
     ("fdiv($1, $2)", "floor(CAST($1 AS DOUBLE) / $2)"),
     ("fsum($1)", "sum(CAST($1 AS DOUBLE))"),
     ("geomean($1)", "exp(avg(ln(CAST($1 AS DOUBLE))))"),
     ("histogram($1)", "list_histogram(array_agg($1) FILTER (WHERE $1 IS NOT NULL))"),
-    ("json_group_array($1)", "'[' || string_agg(to_json($1), ',') || ']'"),
-    (
-        "kurtosis_pop($1)",
-        "(sum(power(CAST($1 AS DOUBLE), 4)) / count($1) - 4 * avg($1) * sum(power(CAST($1 AS DOUBLE), 3)) \
-         / count($1) + 6 * power(avg($1), 2) * sum(power(CAST($1 AS DOUBLE), 2)) / count($1) - 3 * \
-         power(avg($1), 4)) / power(nullif(CAST(var_pop($1) AS DOUBLE), 0), 2) - 3",
-    ),
+    ("json_group_array($1)", "'[' || string_agg(coalesce(to_json($1), 'null'), ',') || ']'"),
+    ("kurtosis_pop($1)", "list_kurtosis_pop(array_agg(CAST($1 AS DOUBLE)) FILTER (WHERE $1 IS NOT NULL))"),
     ("list_last($1)", "array_element($1, -1)"),
     ("product($1)", "list_product(array_agg(CAST($1 AS DOUBLE)) FILTER (WHERE $1 IS NOT NULL))"),
     ("sem($1)", "sqrt(CAST(var_pop($1) AS DOUBLE) / count($1))"),
-    (
-        "skewness($1)",
-        "CASE WHEN count($1) > 2 THEN sqrt(CAST(count($1) AS DOUBLE) * (count($1) - 1)) / (count($1) - 2) \
-         * (sum(power(CAST($1 AS DOUBLE), 3)) / count($1) - 3 * avg($1) * sum(power(CAST($1 AS DOUBLE), \
-         2)) / count($1) + 2 * power(avg($1), 3)) / power(nullif(CAST(var_pop($1) AS DOUBLE), 0), 1.5) END",
-    ),
+    ("skewness($1)", "list_skewness(array_agg(CAST($1 AS DOUBLE)) FILTER (WHERE $1 IS NOT NULL))"),
     (
         "weighted_avg($1, $2)",
         "sum(CAST($1 AS DOUBLE) * $2) / sum(CASE WHEN $1 IS NOT NULL THEN CAST($2 AS DOUBLE) END)",
@@ -228,7 +218,11 @@ pub(crate) const REWRITTEN: [(&str, &str); 81] = [
     ),
     ("regexp_full_match($1, $2)", "regexp_like($1, '^(?:' || $2 || ')$')"),
     ("second($1)", "CAST(floor(date_part('second', $1)) AS BIGINT)"),
-    ("strftime($1, $2)", "to_char($1, replace(replace($2, '%f', '%6f'), '%g', '%3f'))"),
+    (
+        "strftime($1, $2)",
+        "to_char($1, replace(replace(replace(replace(replace($2, '%%', chr(1)), '%f', '%6f'), '%g', '%3f'), \
+         '%n', '%9f'), chr(1), '%%'))",
+    ),
     ("string_agg($1)", "string_agg($1, ',')"),
     (
         "string_split($1, $2)",
@@ -468,19 +462,33 @@ impl VisitorMut for Calls<'_> {
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
         let Expr::Function(function) = expr else { return ControlFlow::Continue(()) };
         match read(self.state, function) {
-            Ok(None) => {
-                if let [part] = function.name.0.as_slice()
-                    && let Some(name) = part.as_ident().map(folded)
-                    && self.state.higher_order_functions().contains_key(&name)
-                {
-                    lambdas::of_arguments(function);
-                }
-            }
+            Ok(None) => {}
             Ok(Some(read)) => *expr = read,
             Err(error) => return ControlFlow::Break(error),
         }
         ControlFlow::Continue(())
     }
+}
+
+/// Makes lambdas of the arguments of functions that take some, before any name in them is read.
+pub(super) fn with_lambdas(state: &SessionState, parsed: &mut ParsedStatement) {
+    struct Lambdas<'a>(&'a SessionState);
+    impl VisitorMut for Lambdas<'_> {
+        type Break = ();
+        fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+            if let Expr::Function(function) = expr
+                && let [part] = function.name.0.as_slice()
+                && let Some(name) = part.as_ident().map(folded)
+            {
+                let own = RENAMED.iter().find(|(other, _)| *other == name).map_or(name.as_str(), |(_, own)| *own);
+                if self.0.higher_order_functions().contains_key(own) {
+                    lambdas::of_arguments(function);
+                }
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let _ = super::visit(parsed, &mut Lambdas(state));
 }
 
 /// Whether a session has a function of this name.
@@ -499,6 +507,14 @@ fn read(state: &SessionState, function: &mut Function) -> Result<Option<Expr>> {
     if let Some((_, own)) = RENAMED.iter().find(|(other, _)| *other == name && !is_own) {
         name = (*own).to_string();
         function.name = ObjectName::from(vec![Ident::new(*own)]);
+    }
+    if name == "any_value"
+        && let FunctionArguments::List(list) = &function.args
+        && is_ordered(&list.clauses)
+    {
+        // DataFusion passes its order over.
+        function.name = ObjectName::from(vec![Ident::new("first_value")]);
+        function.null_treatment = Some(NullTreatment::IgnoreNulls);
     }
     let Some(rewritings) = REWRITINGS.get(&name) else { return Ok(None) };
     let arguments = arguments(function).unwrap_or_default();

@@ -149,6 +149,9 @@ fn read(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
     shape::settle(&mut parsed, limit)?;
     readers::as_names(&mut parsed, sql);
     macros::as_views(state, &mut parsed, sql);
+    if sql.contains("->") {
+        functions::with_lambdas(state, &mut parsed);
+    }
     Ok(parsed)
 }
 

@@ -383,7 +383,7 @@ async fn a_plan_is_one_tree_with_rows_places_and_times() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_gpu_would_take_is_told_without_one() {
     let session = with_tables(cpu()).await;
-    let both = "SELECT (SELECT sum(v) FROM f) AS s, median(x) AS m FROM f";
+    let both = "SELECT (SELECT sum(v) FROM f) AS s, approx_distinct(x) AS m FROM f";
     let notes = kinds(&session, &format!("EXPLAIN {both}")).await;
     assert_eq!(notes["placement"], "CPU: all of it: warpcube.device is 'cpu'");
     let with: Vec<&str> = notes["with a GPU"].lines().collect();

@@ -135,6 +135,6 @@ mod tests {
             ["create external table", "create schema", "create table", "create view"]
         );
         helper.begin("SELECT 1\n");
-        assert_eq!(completed(&helper, "\\tim").1, [] as [&str; 0], "between the lines of a statement");
+        assert_eq!(completed(&helper, "\\timi").1, [] as [&str; 0], "between the lines of a statement");
     }
 }

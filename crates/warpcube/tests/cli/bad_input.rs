@@ -306,12 +306,12 @@ fn what_cannot_be_done_as_said_is_told() {
         ("CREATE TABLE t AS SELECT 1 AS a; DROP VIEW t", "SQL-004 't' is a table, no view; use DROP TABLE"),
         ("CREATE VIEW v AS SELECT 1 AS a; DROP TABLE v", "SQL-004 'v' is a view, no table; use DROP VIEW"),
         ("SELECT foo FROM 't.csv'", "SQL-003 unknown column 'foo'; did you mean '\"Foo\"'?"),
-        ("SELECT * FROM 't.csv' TABLESAMPLE (10 PERCENT)", "SQL-005 not supported: TABLESAMPLE"),
+        ("SELECT * FROM 't.csv' FOR UPDATE", "SQL-005 not supported: FOR UPDATE"),
         (
             "PREPARE p (INT) AS SELECT $1 + 1 AS a; EXPLAIN EXECUTE p(1)",
             "SQL-005 not supported: EXPLAIN of EXECUTE; it takes the statement that was prepared",
         ),
-        ("COPY (SELECT * FROM 't.csv' TABLESAMPLE (1 ROWS)) TO 'o.csv'", "SQL-005 not supported: TABLESAMPLE"),
+        ("COPY (SELECT * FROM 't.csv' FOR UPDATE) TO 'o.csv'", "SQL-005 not supported: FOR UPDATE"),
     ] {
         let ran = place.run(&["-c", sql]);
         assert_eq!(ran.error(1).trim_end(), expected, "{sql}");

@@ -29,6 +29,7 @@ use crate::error::{Result, SqlError};
 use crate::file_sets::is_partition;
 use crate::format_options::{self, Purpose};
 use crate::formats::stored_as;
+use crate::functions::url_decoded;
 use crate::locations::{canonical, url_of};
 
 /// Files whose rows have the same constants beside their columns.
@@ -386,6 +387,10 @@ impl Opening<'_> {
     /// The types of the keys: as the call has them, BIGINT where all are whole numbers, else text.
     fn kinds_of_keys(&self, groups: &[Group]) -> Result<Vec<DataType>> {
         let Some(first) = groups.first() else { return Ok(Vec::new()) };
+        let is_unknown = |name: &&String| !first.keys.iter().any(|(key, _)| key == *name);
+        if let Some(name) = self.reading.hive_types.iter().map(|(name, _)| name).find(is_unknown) {
+            return Err(SqlError::Planning(format!("hive_types: no folder has a key '{name}'")));
+        }
         let kind = |(at, (key, _)): (usize, &(String, String))| {
             if let Some((_, kind)) = self.reading.hive_types.iter().find(|(name, _)| name == key) {
                 return self.data_type(kind);
@@ -426,6 +431,11 @@ fn merged(tables: &[Arc<dyn TableProvider>]) -> Schema {
     Schema::new(fields)
 }
 
+/// What a folder's name says: COPY writes what a path cannot have as `%` and two digits.
+fn decoded(part: &str) -> String {
+    url_decoded(part).unwrap_or_else(|_| part.to_string())
+}
+
 /// The names of a file's folders that are `key=value`.
 fn keys_of(file: &Path) -> Vec<(String, String)> {
     file.parent().map(keys_of_folder).unwrap_or_default()
@@ -433,5 +443,5 @@ fn keys_of(file: &Path) -> Vec<(String, String)> {
 
 fn keys_of_folder(folder: &Path) -> Vec<(String, String)> {
     let names = folder.iter().filter_map(|name| name.to_str()).filter(|name| is_partition(name));
-    names.filter_map(|name| name.split_once('=')).map(|(key, value)| (key.to_string(), value.to_string())).collect()
+    names.filter_map(|name| name.split_once('=')).map(|(key, value)| (decoded(key), decoded(value))).collect()
 }

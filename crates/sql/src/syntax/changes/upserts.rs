@@ -21,6 +21,7 @@ use super::super::visits;
 use super::parts::found;
 use crate::error::{Result, SqlError};
 use crate::memory_table::MemoryTable;
+use crate::words::sql_name;
 
 /// The table whose place the source takes.
 const SOURCE: &str = "\u{2063}source";
@@ -31,7 +32,7 @@ const NUMBER: &str = "\u{2063}number";
 pub(super) enum Conflict {
     Ignore(Option<Vec<String>>),
     Replace,
-    Update(Option<Vec<String>>, DoUpdate),
+    Update(Option<Vec<String>>, Box<DoUpdate>),
 }
 
 impl Conflict {
@@ -55,7 +56,7 @@ impl Conflict {
                 };
                 Ok(Some(match action {
                     OnConflictAction::DoNothing => Conflict::Ignore(columns),
-                    OnConflictAction::DoUpdate(update) => Conflict::Update(columns, update),
+                    OnConflictAction::DoUpdate(update) => Conflict::Update(columns, Box::new(update)),
                 }))
             }
             (None, Some(_)) => refused("ON DUPLICATE KEY"),
@@ -118,7 +119,8 @@ impl Conflict {
                     false => format!("WHEN MATCHED THEN UPDATE SET {} ", rest.join(", ")),
                 }
             }
-            Conflict::Update(_, DoUpdate { assignments, selection }) => {
+            Conflict::Update(_, update) => {
+                let DoUpdate { assignments, selection } = update.as_ref();
                 let mut assignments = assignments.clone();
                 for Assignment { target: _, value } in &mut assignments {
                     qualify(value, name);
@@ -131,12 +133,19 @@ impl Conflict {
                 format!("WHEN MATCHED {condition}THEN UPDATE SET {} ", set.join(", "))
             }
         };
+        // Keys are compared, and values are read, as those of the table's columns.
+        let schema = provider.schema();
+        let typed = |name: &String| match schema.field_with_name(name) {
+            Ok(field) => format!("CAST({0} AS {1}) AS {0}", quoted(name), sql_name(field.data_type())),
+            Err(_) => quoted(name),
+        };
+        let typed = format!("SELECT {} FROM \"{SOURCE}\"", all(&typed, &columns).join(", "));
         let rows = match &self {
-            Conflict::Update(..) => format!("SELECT {listed} FROM \"{SOURCE}\""),
+            Conflict::Update(..) => typed,
             Conflict::Ignore(_) | Conflict::Replace => {
                 let unknown = key_names.iter().map(|name| format!(" OR {name} IS NULL")).collect::<String>();
                 format!(
-                    "SELECT {listed} FROM (SELECT *, row_number() OVER () AS \"{NUMBER}\" FROM \"{SOURCE}\") AS numbered \
+                    "SELECT {listed} FROM (SELECT *, row_number() OVER () AS \"{NUMBER}\" FROM ({typed}) AS typed) AS numbered \
                      QUALIFY row_number() OVER (PARTITION BY {} ORDER BY \"{NUMBER}\") = 1{unknown}",
                     key_names.join(", ")
                 )
@@ -185,33 +194,12 @@ impl VisitorMut for Put<'_> {
 
 /// Calls columns without a table's name by that of a table; those of subqueries stay.
 fn qualify(expr: &mut Expr, table: &ObjectName) {
-    struct Names {
-        table: Option<Ident>,
-        depth: usize,
-    }
-    impl VisitorMut for Names {
-        type Break = ();
-        fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
-            self.depth += 1;
-            ControlFlow::Continue(())
-        }
-        fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
-            self.depth -= 1;
-            ControlFlow::Continue(())
-        }
-        fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-            if self.depth == 0
-                && let (Expr::Identifier(name), Some(table)) = (&*expr, &self.table)
-            {
+    let Some(table) = table.0.last().and_then(|table| table.as_ident()).cloned() else { return };
+    if !super::is_default(expr) {
+        expansions::each_name(expr, &mut |expr| {
+            if let Expr::Identifier(name) = expr {
                 *expr = Expr::CompoundIdentifier(vec![table.clone(), name.clone()]);
             }
-            ControlFlow::Continue(())
-        }
-    }
-    if !super::is_default(expr) {
-        let _ = visits::visit_mut(
-            expr,
-            &mut Names { table: table.0.last().and_then(|table| table.as_ident()).cloned(), depth: 0 },
-        );
+        });
     }
 }

@@ -37,6 +37,7 @@ use super::names;
 use super::relations::{self, Surroundings};
 use crate::error::{Result, SqlError};
 
+pub(super) use aliases::each_name;
 pub(super) use statements::statement;
 pub(super) use tokens::read_for;
 pub(super) use wildcards::has_columns;

@@ -55,7 +55,14 @@ pub(super) async fn of_table(
     let own = name_of(&table).map(|name| alias(&name));
     let text = match seed {
         None if is_share => format!("SELECT * FROM {table} WHERE random() * 100 < {number}"),
-        None => format!("SELECT * FROM {table} ORDER BY random() LIMIT {number}"),
+        // A sort of rows without columns would fail where nothing reads them.
+        None => {
+            let chance = list([CHANCE]);
+            format!(
+                "SELECT * EXCLUDE ({chance}) FROM (SELECT *, random() AS {chance} FROM {table}) AS sampled \
+                 ORDER BY {chance} LIMIT {number}"
+            )
+        }
         Some(seed) => {
             let Some(seed) = self::number(&Expr::Value(seed.value.clone())).filter(|seed| seed.fract() == 0.0) else {
                 return Err(SqlError::Planning(format!("REPEATABLE takes an integer, not {}", seed.value)));

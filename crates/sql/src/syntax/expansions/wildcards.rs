@@ -113,8 +113,19 @@ fn listed<'a>(
         Some(RenameSelectItem::Multiple(several)) => several,
         None => Vec::new(),
     };
-    // As in DataFusion, a replacement of no column is passed over.
-    for name in left_out.iter().cloned().chain(renamed.iter().map(|renamed| folded(&renamed.ident))) {
+    let replacing: Vec<String> = replaced.iter().map(|replaced| folded(&replaced.column_name)).collect();
+    let renaming: Vec<String> = renamed.iter().map(|renamed| folded(&renamed.ident)).collect();
+    for (names, clause) in [(&replacing, "REPLACE"), (&renaming, "RENAME")] {
+        if let Some(name) =
+            names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)).map(|(_, name)| name)
+        {
+            return Err(SqlError::Planning(format!("column '{name}' is twice in {clause}")));
+        }
+    }
+    if let Some(name) = replacing.iter().find(|name| left_out.contains(name)) {
+        return Err(SqlError::Planning(format!("column '{name}' is in EXCLUDE and in REPLACE")));
+    }
+    for name in left_out.iter().chain(&renaming).chain(&replacing).cloned() {
         if !own.iter().any(|column| column.name == name) {
             return Err(SqlError::UnknownColumn { name, nearest: None });
         }
