@@ -351,9 +351,7 @@ fn after_literal<'t>(text: &'t str, literal: &str) -> Option<&'t str> {
     let is_separator = |c: char| c.is_ascii() && !c.is_ascii_alphanumeric();
     literal.chars().try_fold(text, |rest, character| match is_separator(character) {
         // A sign may belong to a number.
-        true => {
-            Some(rest.trim_start_matches(|c: char| is_separator(c) && !matches!(c, '+' | '-') || c.is_whitespace()))
-        }
+        true => Some(rest.trim_start_matches(|c: char| is_separator(c) && c != '+' || c.is_whitespace())),
         false => rest.chars().next().map(|first| &rest[first.len_utf8()..]),
     })
 }
