@@ -40,7 +40,8 @@ impl Raises {
 /// The sum, difference, product, quotient or remainder of two integers or decimals of one type.
 ///
 /// # Errors
-/// Decimals that may wrap, and quotients of those that may be the smallest of 128 bits; operators that are none of these.
+/// Decimals that may wrap, and quotients of those that may be the smallest of 128 bits; operators that are none of
+/// these.
 pub(crate) fn integer_arithmetic(op: BinaryOp, left: &Facts, right: &Facts, overflow: Overflow) -> Result<Arithmetic> {
     let ty = left.ty;
     let exact = interval(op, left.bounds(), right.bounds());
@@ -162,8 +163,11 @@ mod tests {
     }
 
     #[test]
-    fn decimals_past_38_digits_are_refused() {
+    fn decimals_past_38_digits_raise_or_are_refused() {
         let large = facts(Ty::I128, (0, DECIMAL_MAX));
-        assert!(integer_arithmetic(BinaryOp::Add, &large, &large, Overflow::Raise).is_err());
+        let raised = integer_arithmetic(BinaryOp::Add, &large, &large, Overflow::Raise).unwrap();
+        assert!(raised.raises.overflow && raised.facts.range == Some((0, DECIMAL_MAX)));
+        let wide = facts(Ty::I128, (0, i128::MAX));
+        assert!(integer_arithmetic(BinaryOp::Add, &wide, &large, Overflow::Wrap).is_err());
     }
 }

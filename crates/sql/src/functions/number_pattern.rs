@@ -10,7 +10,6 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::error::{DataFusionError, Result};
 
 use super::format::scientific;
-use super::pattern::quoted;
 use crate::error::SqlError;
 
 /// Where the sign stands.
@@ -318,4 +317,17 @@ pub(super) fn ordinal(digits: &str) -> &'static str {
         Some(b'3') if !is_teen => "rd",
         _ => "th",
     }
+}
+
+/// The text up to a quote, in which a backslash takes the next character as it is, and what follows the quote.
+pub(super) fn quoted(text: &str) -> (String, &str) {
+    let (mut inner, mut characters) = (String::new(), text.char_indices());
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '"' => return (inner, &text[at + 1..]),
+            '\\' => inner.extend(characters.next().map(|(_, next)| next)),
+            other => inner.push(other),
+        }
+    }
+    (inner, "")
 }

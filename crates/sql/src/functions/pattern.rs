@@ -13,7 +13,7 @@ use arrow::datatypes::{
 use chrono::{Datelike, NaiveDate, NaiveDateTime, Offset, TimeZone, Timelike};
 use datafusion::error::{DataFusionError, Result};
 
-use super::number_pattern::{ordinal, roman};
+use super::number_pattern::{ordinal, quoted, roman};
 use super::strptime::{DAYS, MONTHS, name};
 use super::{number_pattern, raised, time_of};
 use crate::error::SqlError;
@@ -82,19 +82,6 @@ fn pieces(pattern: &str) -> Vec<Piece<'_>> {
         }
     }
     pieces
-}
-
-/// The text up to a quote, in which a backslash takes the next character as it is, and what follows the quote.
-pub(super) fn quoted(text: &str) -> (String, &str) {
-    let (mut inner, mut characters) = (String::new(), text.char_indices());
-    while let Some((at, character)) = characters.next() {
-        match character {
-            '"' => return (inner, &text[at + 1..]),
-            '\\' => inner.extend(characters.next().map(|(_, next)| next)),
-            other => inner.push(other),
-        }
-    }
-    (inner, "")
 }
 
 /// A value as a pattern shows it.

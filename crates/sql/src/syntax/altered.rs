@@ -1,4 +1,5 @@
-//! ALTER TABLE of a table in memory, as `CREATE OR REPLACE TABLE t AS SELECT … FROM t` with the constraints that are left.
+//! ALTER TABLE of a table in memory, as `CREATE OR REPLACE TABLE t AS SELECT … FROM t` with the constraints that are
+//! left.
 //!
 //! As in PostgreSQL, a column takes its keys, its CHECKs and its default with it when it is dropped, and they go by its
 //! new name when it is renamed. RENAME TO makes the table anew under its other name, before the old one is dropped.

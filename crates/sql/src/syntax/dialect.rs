@@ -8,7 +8,7 @@
 //! - `x > ALL ((SELECT …) UNION (SELECT …))`, a set operation whose first branch is in parentheses, is no subquery for
 //!   sqlparser.
 //! - `'v' || i % 10` reads as `('v' || i) % 10`. Here `||` binds less than `+`, as in PostgreSQL.
-//! - PIVOT, UNPIVOT and SUMMARIZE are statements ([`super::expansions`]).
+//! - PIVOT, UNPIVOT and SUMMARIZE are statements ([`super::statements`]).
 //! - `2 * 3 ^ 2` reads as the bits of `2 * 3` and 2. Here `^` is a power, as in PostgreSQL: above `*`, below a sign,
 //!   and `2 ^ 3 ^ 3` is `(2 ^ 3) ^ 3`. `**` is the same, as in DuckDB.
 //! - `TRIM(LEADING FROM x)` is no syntax of sqlparser's.
@@ -24,7 +24,7 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 
-use super::{expansions, lambdas};
+use super::{lambdas, statements};
 
 /// The generic dialect, mended.
 #[derive(Debug)]
@@ -153,7 +153,7 @@ impl Dialect for SessionDialect {
     }
 
     fn parse_statement(&self, parser: &mut Parser) -> Option<Result<Statement, ParserError>> {
-        expansions::statement(parser)
+        statements::statement(parser)
     }
 
     /// `SELECT 1 ON CONFLICT DO NOTHING` has no column named `on`.

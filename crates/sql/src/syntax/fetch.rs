@@ -18,8 +18,8 @@ use crate::error::{Result, SqlError};
 /// Reads FETCH of a query.
 ///
 /// # Errors
-/// [`SqlError::Syntax`] for LIMIT beside it and WITH TIES without ORDER BY; [`SqlError::Unsupported`] for an order whose
-/// keys cannot be named.
+/// [`SqlError::Syntax`] for LIMIT beside it and WITH TIES without ORDER BY; [`SqlError::Unsupported`] for an order
+/// whose keys cannot be named.
 pub(super) fn as_limit(query: &mut Query) -> Result<()> {
     let Some(Fetch { with_ties, percent, quantity }) = query.fetch.take() else { return Ok(()) };
     let rows = quantity.unwrap_or_else(|| Expr::value(Value::Number("1".into(), false)));

@@ -14,8 +14,11 @@ use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, OrderByKind, Query, SelectItem, SetExpr, SetQuantifier, Value, VisitorMut,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, OrderByKind, Query, SelectItem, SetExpr,
+    SetQuantifier, Value, Visitor, VisitorMut,
 };
+
+use super::visits;
 
 /// Stands between a name and its number; no name that is typed has it.
 pub(super) const MARK: char = '\u{2063}';
@@ -218,4 +221,30 @@ fn distinguish_items(items: &mut [SelectItem], ordered: &HashSet<String>) -> boo
         }
     }
     changed
+}
+
+/// Whether an expression calls COLUMNS.
+pub(super) fn has_columns(expr: &Expr) -> bool {
+    struct Calls;
+    impl Visitor for Calls {
+        type Break = ();
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            match call_of_columns(expr) {
+                Some(_) => ControlFlow::Break(()),
+                None => ControlFlow::Continue(()),
+            }
+        }
+    }
+    visits::visit(expr, &mut Calls).is_break()
+}
+
+/// The argument of `COLUMNS(…)`.
+pub(super) fn call_of_columns(expr: &Expr) -> Option<&FunctionArgExpr> {
+    let Expr::Function(Function { name, args: FunctionArguments::List(list), over: None, filter: None, .. }) = expr
+    else {
+        return None;
+    };
+    let [part] = name.0.as_slice() else { return None };
+    let [FunctionArg::Unnamed(argument)] = list.args.as_slice() else { return None };
+    part.as_ident().is_some_and(|name| folded(name) == "columns").then_some(argument)
 }

@@ -4,8 +4,8 @@
 //! UNION ALL become balanced ([`shape`]), `FROM t` selects all columns, and select items have the names that the user
 //! wrote ([`names`]). Forms that depend on the names of columns are written out ([`expansions`]). Joins by USING and
 //! NATURAL become joins by ON ([`merged`]), rows are compared by component ([`rows`]), names of windows and of WITH are
-//! resolved ([`windows`], [`scopes`]), and statements that change tables become INSERT ([`changes`]). What is nested too
-//! deep, a `JOIN` without a condition, and clauses that nothing would read ([`unread`]) are refused.
+//! resolved ([`windows`], [`scopes`]), and statements that change tables become INSERT ([`changes`]). What is nested
+//! too deep, a `JOIN` without a condition, and clauses that nothing would read ([`unread`]) are refused.
 
 mod altered;
 mod beside;
@@ -36,6 +36,7 @@ mod scopes;
 mod shape;
 mod signs;
 mod similar;
+mod statements;
 mod times;
 mod unread;
 mod value_columns;

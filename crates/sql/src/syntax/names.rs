@@ -16,8 +16,7 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Whitespace};
 
 use super::dialect::SessionDialect;
-use super::expansions::has_columns;
-use super::items::{column_name, folded};
+use super::items::{column_name, folded, has_columns};
 
 /// Longest name, in characters; a longer text is left to DataFusion.
 const NAME_CHARACTERS_MAX: usize = 1_000;

@@ -11,9 +11,9 @@ use datafusion::sql::sqlparser::ast::{
     Expr, Ident, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr,
     Statement as SqlStatement, TableAlias, TableFactor, TableWithJoins, VisitorMut, With,
 };
+use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
-use super::dialect::SessionDialect;
 use crate::error::{Result, SqlError};
 
 /// The tables of one query whose joins merge columns.
@@ -108,7 +108,7 @@ pub(super) fn merges(operator: &JoinOperator) -> bool {
 
 /// `SELECT * FROM table`.
 pub(super) fn all_of(table: TableWithJoins) -> Result<Box<Query>> {
-    let parser = Parser::new(&SessionDialect).try_with_sql("SELECT *");
+    let parser = Parser::new(&GenericDialect {}).try_with_sql("SELECT *");
     let parsed = parser.and_then(|mut parser| parser.parse_query());
     let mut query = parsed.map_err(|error| SqlError::Internal(error.to_string()))?;
     if let SetExpr::Select(select) = query.body.as_mut() {

@@ -66,7 +66,8 @@ impl Conflict {
     /// The MERGE of an INSERT; none where no row may conflict.
     ///
     /// # Errors
-    /// [`SqlError::Planning`] for columns that are no key, [`SqlError::Unsupported`] where it is open which key is meant.
+    /// [`SqlError::Planning`] for columns that are no key, [`SqlError::Unsupported`] where it is open which key is
+    /// meant.
     pub(super) async fn merge(self, state: &SessionState, insert: &Insert) -> Result<Option<Merge>> {
         let (TableObject::TableName(name), Some(source)) = (&insert.table, &insert.source) else {
             return Err(SqlError::Unsupported("ON CONFLICT in an INSERT without rows".into()));
@@ -145,8 +146,8 @@ impl Conflict {
             Conflict::Ignore(_) | Conflict::Replace => {
                 let unknown = key_names.iter().map(|name| format!(" OR {name} IS NULL")).collect::<String>();
                 format!(
-                    "SELECT {listed} FROM (SELECT *, row_number() OVER () AS \"{NUMBER}\" FROM ({typed}) AS typed) AS numbered \
-                     QUALIFY row_number() OVER (PARTITION BY {} ORDER BY \"{NUMBER}\") = 1{unknown}",
+                    "SELECT {listed} FROM (SELECT *, row_number() OVER () AS \"{NUMBER}\" FROM ({typed}) AS typed) \
+                     AS numbered QUALIFY row_number() OVER (PARTITION BY {} ORDER BY \"{NUMBER}\") = 1{unknown}",
                     key_names.join(", ")
                 )
             }

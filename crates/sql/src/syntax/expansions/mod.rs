@@ -1,8 +1,9 @@
 //! Forms of SQL that stand for longer ones, written out before anything else of a statement is read.
 //!
-//! Aliases of the same select list ([`aliases`]), `* RENAME`, `* REPLACE` and COLUMNS ([`wildcards`]), PIVOT and UNPIVOT
-//! ([`pivots`]), ASOF JOIN ([`asof`]), TABLESAMPLE ([`samples`]) and SUMMARIZE ([`summaries`]) depend on the names of
-//! columns. A table's columns are those of the plan of `SELECT * FROM table`, below the WITH clauses around it.
+//! Aliases of the same select list ([`aliases`]), `* RENAME`, `* REPLACE` and COLUMNS ([`wildcards`]), PIVOT and
+//! UNPIVOT ([`pivots`]), ASOF JOIN ([`asof`]), TABLESAMPLE ([`samples`]) and SUMMARIZE ([`summaries`]) depend on the
+//! names of columns. A table's columns are those of the plan of `SELECT * FROM table`, below the WITH clauses around
+//! it.
 //!
 //! Invariant: queries are written out from the inside, so that whatever is planned for its columns holds none of these
 //! forms.
@@ -11,7 +12,6 @@ mod aliases;
 mod asof;
 mod pivots;
 mod samples;
-mod statements;
 mod summaries;
 mod tokens;
 mod wildcards;
@@ -38,9 +38,7 @@ use super::relations::{self, Surroundings};
 use crate::error::{Result, SqlError};
 
 pub(super) use aliases::each_name;
-pub(super) use statements::statement;
 pub(super) use tokens::read_for;
-pub(super) use wildcards::has_columns;
 
 /// Writes out all forms of a statement whose text is `sql`.
 ///

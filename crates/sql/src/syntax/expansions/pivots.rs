@@ -13,30 +13,19 @@ use arrow::datatypes::DataType;
 use datafusion::execution::SessionState;
 use datafusion::physical_plan::collect;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, ExprWithAlias, FunctionArg, FunctionArgExpr, FunctionArguments, NullInclusion,
-    PivotValueSource, TableFactor, Value, Visitor, With,
+    BinaryOperator, Expr, ExprWithAlias, FunctionArguments, NullInclusion, PivotValueSource, TableFactor, Value,
+    Visitor, With,
 };
 
 use super::super::items::{column_name, folded};
+use super::super::statements::KEY;
 use super::super::visits;
 use super::{Column, columns_of_factor, condition_of, list, query_of, quoted, settled, subquery, wildcards};
 use crate::error::{Result, SqlError};
 use crate::report::StatementReport;
 
-/// The alias of a key of GROUP BY.
-const KEY: &str = "\u{2063}key";
 /// Most columns that values become.
 const COLUMNS_MAX: usize = 10_000;
-
-/// The argument of `count(*)`.
-pub(super) fn every_row() -> FunctionArg {
-    FunctionArg::Unnamed(FunctionArgExpr::Wildcard)
-}
-
-/// A key of GROUP BY, among the aggregates.
-pub(super) fn group(key: Expr) -> ExprWithAlias {
-    ExprWithAlias { expr: key, alias: Some(quoted(KEY)) }
-}
 
 /// A value of the pivot columns: the condition of its rows, and its name.
 struct Pivoted {

@@ -5,30 +5,12 @@
 
 use arrow::datatypes::DataType;
 use datafusion::execution::SessionState;
-use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, Query, TableFactor, TableWithJoins, With,
-};
+use datafusion::sql::sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, Query, TableFactor, With};
 
-use super::super::relations;
+use super::super::statements::NAME;
 use super::{Column, columns_of_query, query_of, quoted};
 use crate::error::Result;
 use crate::words::sql_name;
-
-const NAME: &str = "\u{2063}summarize";
-
-/// `SELECT * FROM summarize((query))`.
-pub(super) fn statement(query: Box<Query>) -> Result<Box<Query>> {
-    relations::all_of(TableWithJoins {
-        relation: TableFactor::Function {
-            lateral: false,
-            name: ObjectName::from(vec![Ident::with_quote('"', NAME)]),
-            args: vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Subquery(query)))],
-            with_ordinality: false,
-            alias: None,
-        },
-        joins: Vec::new(),
-    })
-}
 
 /// The query whose columns a table tells of.
 pub(super) fn summarized(table: &TableFactor) -> Option<&Query> {

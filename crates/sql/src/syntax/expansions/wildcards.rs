@@ -5,7 +5,7 @@
 
 use std::ops::ControlFlow;
 
-use super::super::items::{column_name, folded};
+use super::super::items::{call_of_columns, column_name, folded, has_columns};
 use super::super::relations::parts;
 use super::super::visits;
 use super::{Column, quoted};
@@ -14,9 +14,8 @@ use arrow::array::{Array as _, AsArray, Scalar, StringArray};
 use arrow::compute::kernels::comparison::ilike;
 use arrow::compute::kernels::regexp::{regexp_is_match_scalar, regexp_match};
 use datafusion::sql::sqlparser::ast::{
-    Array, ExceptSelectItem, ExcludeSelectItem, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
-    ObjectName, RenameSelectItem, Select, SelectItem, SelectItemQualifiedWildcardKind, Value, Visitor, VisitorMut,
-    WildcardAdditionalOptions,
+    Array, ExceptSelectItem, ExcludeSelectItem, Expr, FunctionArgExpr, Ident, ObjectName, RenameSelectItem, Select,
+    SelectItem, SelectItemQualifiedWildcardKind, Value, Visitor, VisitorMut, WildcardAdditionalOptions,
 };
 
 /// Whether a SELECT has an item to be written out.
@@ -30,32 +29,6 @@ pub(super) fn are_in(select: &Select) -> bool {
 
 fn is_form(options: &WildcardAdditionalOptions) -> bool {
     options.opt_rename.is_some() || options.opt_replace.is_some() || options.opt_ilike.is_some()
-}
-
-/// Whether an expression calls COLUMNS.
-pub(in super::super) fn has_columns(expr: &Expr) -> bool {
-    struct Calls;
-    impl Visitor for Calls {
-        type Break = ();
-        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-            match call_of(expr) {
-                Some(_) => ControlFlow::Break(()),
-                None => ControlFlow::Continue(()),
-            }
-        }
-    }
-    visits::visit(expr, &mut Calls).is_break()
-}
-
-/// The argument of `COLUMNS(…)`.
-fn call_of(expr: &Expr) -> Option<&FunctionArgExpr> {
-    let Expr::Function(Function { name, args: FunctionArguments::List(list), over: None, filter: None, .. }) = expr
-    else {
-        return None;
-    };
-    let [part] = name.0.as_slice() else { return None };
-    let [FunctionArg::Unnamed(argument)] = list.args.as_slice() else { return None };
-    part.as_ident().is_some_and(|name| folded(name) == "columns").then_some(argument)
 }
 
 /// Writes out the items of a SELECT whose tables have these columns.
@@ -232,7 +205,7 @@ struct Calls {
 impl Visitor for Calls {
     type Break = ();
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-        self.found.extend(call_of(expr).cloned());
+        self.found.extend(call_of_columns(expr).cloned());
         ControlFlow::Continue(())
     }
 }
@@ -244,7 +217,7 @@ struct Put {
 impl VisitorMut for Put {
     type Break = ();
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        if call_of(expr).is_some() {
+        if call_of_columns(expr).is_some() {
             *expr = self.column.clone();
         }
         ControlFlow::Continue(())
@@ -253,7 +226,7 @@ impl VisitorMut for Put {
 
 /// The columns that an expression of UNPIVOT names: those of COLUMNS, or one.
 pub(super) fn named<'a>(expr: &Expr, columns: &'a [Column]) -> Result<Option<Vec<&'a Column>>> {
-    match call_of(expr) {
+    match call_of_columns(expr) {
         Some(argument) => {
             Ok(Some(named_by(argument, columns)?.into_iter().map(|(column, _)| column).collect::<Vec<_>>()))
         }

@@ -1,19 +1,23 @@
 //! Statements of DuckDB's that sqlparser has no syntax for: PIVOT, UNPIVOT and SUMMARIZE, as queries.
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, ExprWithAlias, GroupByExpr, Ident, LimitClause, NullInclusion, PivotValueSource, Query, Statement,
-    TableFactor, TableWithJoins,
+    Expr, ExprWithAlias, FunctionArg, FunctionArgExpr, GroupByExpr, Ident, LimitClause, NullInclusion, ObjectName,
+    PivotValueSource, Query, Statement, TableFactor, TableWithJoins,
 };
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Token, Word};
 
-use super::super::relations;
-use super::{pivots, summaries};
+use super::relations;
 use crate::error::SqlError;
 
+/// The alias of a key of GROUP BY.
+pub(super) const KEY: &str = "\u{2063}key";
+/// The function that SUMMARIZE is read as.
+pub(super) const NAME: &str = "\u{2063}summarize";
+
 /// The statement that begins here, if it is one of these.
-pub(in super::super) fn statement(parser: &mut Parser) -> Option<Result<Statement, ParserError>> {
+pub(super) fn statement(parser: &mut Parser) -> Option<Result<Statement, ParserError>> {
     let Token::Word(Word { value, quote_style: None, keyword }) = &parser.peek_token_ref().token else { return None };
     let query = match keyword {
         Keyword::PIVOT => pivot,
@@ -35,7 +39,7 @@ fn summarize(parser: &mut Parser) -> Result<Box<Query>, ParserError> {
         true => parser.parse_query()?,
         false => all_of(parser.parse_table_factor()?)?,
     };
-    summaries::statement(query).map_err(refused)
+    summarized(query).map_err(refused)
 }
 
 fn all_of(relation: TableFactor) -> Result<Box<Query>, ParserError> {
@@ -62,13 +66,13 @@ fn pivot(parser: &mut Parser) -> Result<Box<Query>, ParserError> {
     let items = parser.parse_comma_separated(Parser::parse_expr)?;
     let mut aggregate_functions = match parser.parse_keyword(Keyword::USING) {
         true => parser.parse_comma_separated(Parser::parse_expr_with_alias)?,
-        false => vec![ExprWithAlias { expr: super::super::call("count", vec![pivots::every_row()]), alias: None }],
+        false => vec![ExprWithAlias { expr: super::call("count", vec![every_row()]), alias: None }],
     };
     if let Some(group_by) = parser.parse_optional_group_by()? {
         let GroupByExpr::Expressions(keys, _) = group_by else {
             return Err(ParserError::ParserError("GROUP BY ALL of PIVOT".into()));
         };
-        aggregate_functions.extend(keys.into_iter().map(pivots::group));
+        aggregate_functions.extend(keys.into_iter().map(group));
     }
     let (value_column, value_source) = values_of(items)?;
     let pivot = TableFactor::Pivot {
@@ -146,4 +150,28 @@ fn unpivot(parser: &mut Parser) -> Result<Box<Query>, ParserError> {
     })?;
     query.order_by = parser.parse_optional_order_by()?;
     Ok(query)
+}
+
+/// `SELECT * FROM summarize((query))`.
+fn summarized(query: Box<Query>) -> Result<Box<Query>, SqlError> {
+    relations::all_of(TableWithJoins {
+        relation: TableFactor::Function {
+            lateral: false,
+            name: ObjectName::from(vec![Ident::with_quote('"', NAME)]),
+            args: vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Subquery(query)))],
+            with_ordinality: false,
+            alias: None,
+        },
+        joins: Vec::new(),
+    })
+}
+
+/// The argument of `count(*)`.
+fn every_row() -> FunctionArg {
+    FunctionArg::Unnamed(FunctionArgExpr::Wildcard)
+}
+
+/// A key of GROUP BY, among the aggregates.
+fn group(key: Expr) -> ExprWithAlias {
+    ExprWithAlias { expr: key, alias: Some(Ident::with_quote('"', KEY)) }
 }
