@@ -150,6 +150,14 @@ impl KeptCatalog {
         })
     }
 
+    /// Refuses changes of a catalog that is open for reading.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        match self.lock {
+            Some(_) => Ok(()),
+            None => Err(SqlError::ReadOnly(format!("change of the catalog {}", self.folder.display()))),
+        }
+    }
+
     /// Writes changed contents, if they are others.
     fn change(&self, change: impl FnOnce(&mut Contents)) -> Result<()> {
         let mut contents = self.contents.lock();
@@ -158,10 +166,7 @@ impl KeptCatalog {
         if next == *contents {
             return Ok(());
         }
-        if self.lock.is_none() {
-            let what = format!("change of the catalog {}", self.folder.display());
-            return Err(SqlError::ReadOnly(what));
-        }
+        self.check_writable()?;
         let (file, place) = (self.folder.join(NEXT_NAME), self.folder.join(FILE_NAME));
         let written = write_file(&file, checked::text(&next).as_bytes())
             .and_then(|()| fs::rename(&file, &place))

@@ -60,6 +60,7 @@ impl Connection {
             }
             OwnStatement::SetGlobal { name, value } => {
                 let kept = self.kept_catalog()?;
+                kept.check_writable()?;
                 report.commit()?;
                 self.assign(&name, &value, SettingOrigin::Catalog(kept.folder().to_path_buf()))?;
                 kept.keep_setting(&name, Some(&value))?;

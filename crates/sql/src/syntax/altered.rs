@@ -4,22 +4,19 @@
 //! As in PostgreSQL, a column takes its keys, its CHECKs and its default with it when it is dropped, and they go by its
 //! new name when it is renamed. RENAME TO makes the table anew under its other name, before the old one is dropped.
 
-use std::ops::ControlFlow;
-
 use datafusion::common::TableReference;
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::{DFParserBuilder, Statement as ParsedStatement};
 use datafusion::sql::sqlparser::ast::{
     AlterColumnOperation, AlterTable, AlterTableOperation, CastKind, ColumnDef, DataType, Expr, Ident, ObjectName,
-    RenameTableNameKind, Statement as SqlStatement, Value, Visitor, VisitorMut,
+    RenameTableNameKind, Statement as SqlStatement, Value,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 
 use super::changes::found_table;
 use super::declared::{Declared, DeclaredKey};
 use super::dialect::SessionDialect;
-use super::items::folded;
-use super::visits;
+use super::items::{each_name, folded};
 use crate::error::{Result, SqlError};
 use crate::memory_table::MemoryTable;
 
@@ -173,8 +170,15 @@ impl Draft {
                 let of_defaults = self.declared.defaults.iter_mut().map(|(column, _)| column);
                 let names = self.declared.not_null.iter_mut().chain(of_keys).chain(of_defaults);
                 names.filter(|name| **name == old).for_each(|name| *name = new.clone());
-                let mut rename = Rename { old: &old, new: &new };
-                self.declared.checks.iter_mut().for_each(|check| _ = visits::visit_mut(check, &mut rename));
+                for check in &mut self.declared.checks {
+                    each_name(check, &mut |expr| {
+                        if let Expr::Identifier(name) = expr
+                            && folded(name) == old
+                        {
+                            *name = Ident::with_quote('"', new.as_str());
+                        }
+                    });
+                }
                 Ok(())
             }
             AlterTableOperation::AlterColumn { column_name, op } => {
@@ -253,32 +257,10 @@ fn defined(state: &SessionState, column: &ColumnDef) -> Result<(DataType, Declar
 
 /// Whether a condition reads a column.
 fn reads(condition: &Expr, column: &str) -> bool {
-    struct Reads<'a>(&'a str);
-    impl Visitor for Reads<'_> {
-        type Break = ();
-        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-            match expr {
-                Expr::Identifier(name) if folded(name) == self.0 => ControlFlow::Break(()),
-                _ => ControlFlow::Continue(()),
-            }
-        }
-    }
-    visits::visit(condition, &mut Reads(column)).is_break()
-}
-
-struct Rename<'a> {
-    old: &'a str,
-    new: &'a str,
-}
-
-impl VisitorMut for Rename<'_> {
-    type Break = ();
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        if let Expr::Identifier(name) = expr
-            && folded(name) == self.old
-        {
-            *name = Ident::with_quote('"', self.new);
-        }
-        ControlFlow::Continue(())
-    }
+    let mut found = false;
+    // The visit changes nothing.
+    each_name(&mut condition.clone(), &mut |expr| {
+        found |= matches!(expr, Expr::Identifier(name) if folded(name) == column);
+    });
+    found
 }

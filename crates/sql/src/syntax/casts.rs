@@ -7,9 +7,12 @@
 use datafusion::sql::sqlparser::ast::{
     CastKind, DataType, Expr, FunctionArg, FunctionArgExpr, TypedString, Value, ValueWithSpan,
 };
+use datafusion::sql::sqlparser::parser::Parser;
 
 use super::call;
+use super::dialect::SessionDialect;
 use crate::error::{Result, SqlError};
+use crate::words::sql_name;
 
 /// Reads casts to these types.
 ///
@@ -92,4 +95,11 @@ fn bytes(data_type: &DataType, value: &Value) -> Result<Option<Value>> {
         _ => return Ok(None),
     };
     Ok(Some(Value::HexStringLiteral(digits)))
+}
+
+/// The name of a type as CAST takes it; none if it cannot be written.
+pub(super) fn written_type(data_type: &arrow::datatypes::DataType) -> Option<String> {
+    let name = sql_name(data_type);
+    let parsed = Parser::new(&SessionDialect).try_with_sql(&name).and_then(|mut parser| parser.parse_data_type());
+    parsed.is_ok().then_some(name)
 }

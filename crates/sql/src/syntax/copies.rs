@@ -12,13 +12,13 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 
+use super::casts::written_type;
 use super::dialect::SessionDialect;
-use super::items::folded;
+use super::items::{constant, folded};
 use crate::error::{Result, SqlError};
 use crate::formats::format_of;
 use crate::nearest::nearest;
 use crate::syntax::found_table;
-use crate::words::sql_name;
 
 /// Options of COPY TO that are no format's.
 const OF_COPY: [&str; 8] = [
@@ -179,7 +179,7 @@ pub(super) async fn as_insert(state: &SessionState, sql: &str) -> Result<Option<
     let (_, table) = found_table(state, &name).await?;
     let schema = table.schema();
     let mut stored_as = None;
-    let mut arguments = vec![text(&file)];
+    let mut arguments = vec![constant(&file)];
     for (name, given) in options.unwrap_or_default() {
         if name == "format" {
             stored_as = Some(word(&name, &given)?.to_uppercase());
@@ -213,10 +213,8 @@ pub(super) async fn as_insert(state: &SessionState, sql: &str) -> Result<Option<
                 .field_with_name(column)
                 .map_err(|_| SqlError::UnknownColumn { name: column.clone(), nearest: nearest(column, names()) })?;
             // A type whose name cannot be written is read as text, of which INSERT makes the value.
-            let kind = sql_name(field.data_type());
-            let is_written = Parser::new(&SessionDialect).try_with_sql(&kind).and_then(|mut it| it.parse_data_type());
-            let kind = if is_written.is_ok() { kind } else { "VARCHAR".into() };
-            declared.push(format!("{}: {}", text(column), text(&kind)));
+            let kind = written_type(field.data_type()).unwrap_or_else(|| "VARCHAR".into());
+            declared.push(format!("{}: {}", constant(column), constant(&kind)));
         }
         arguments.push(format!("columns = {{{}}}", declared.join(", ")));
     }
@@ -308,10 +306,6 @@ fn syntax(error: ParserError) -> SqlError {
 
 fn query(text: &str) -> Result<Box<Query>> {
     Parser::new(&SessionDialect).try_with_sql(text).and_then(|mut parser| parser.parse_query()).map_err(syntax)
-}
-
-fn text(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
 }
 
 fn refused(name: &str, why: &str) -> SqlError {

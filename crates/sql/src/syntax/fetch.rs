@@ -6,11 +6,10 @@
 
 use datafusion::sql::sqlparser::ast::{
     Expr, Fetch, LimitClause, Offset, OrderBy, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr,
-    TableAlias, TableFactor, TableWithJoins, Value,
+    TableWithJoins, Value,
 };
-use datafusion::sql::sqlparser::parser::Parser;
 
-use super::dialect::SessionDialect;
+use super::expansions;
 use super::items::column_name;
 use super::relations;
 use crate::error::{Result, SqlError};
@@ -39,9 +38,7 @@ pub(super) fn as_limit(query: &mut Query) -> Result<()> {
     if !is_bare {
         let inner =
             Query { with: None, order_by: None, limit_clause: None, pipe_operators: Vec::new(), ..query.clone() };
-        let alias = TableAlias { explicit: true, name: "rows".into(), columns: Vec::new(), at: None };
-        let relation =
-            TableFactor::Derived { lateral: false, subquery: Box::new(inner), alias: Some(alias), sample: None };
+        let relation = expansions::subquery(false, Box::new(inner), Some(expansions::alias("rows")));
         query.body = relations::all_of(TableWithJoins { relation, joins: Vec::new() })?.body;
     }
     let keys = match &query.order_by {
@@ -64,8 +61,7 @@ pub(super) fn as_limit(query: &mut Query) -> Result<()> {
         false => format!("({rows})"),
     };
     let text = format!("{function}() OVER ({order}) <= {last} + ({skipped})");
-    let parsed = Parser::new(&SessionDialect).try_with_sql(&text).and_then(|mut parser| parser.parse_expr());
-    let condition = parsed.map_err(|error| SqlError::Internal(error.to_string()))?;
+    let condition = expansions::condition_of(&text)?;
     if let SetExpr::Select(select) = query.body.as_mut() {
         select.qualify = Some(condition);
     }

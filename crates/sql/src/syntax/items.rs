@@ -15,7 +15,7 @@ use datafusion::error::DataFusionError;
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, OrderByKind, Query, SelectItem, SetExpr,
-    SetQuantifier, Value, Visitor, VisitorMut,
+    SetQuantifier, Value, VisitMut, Visitor, VisitorMut,
 };
 
 use super::visits;
@@ -247,4 +247,49 @@ pub(super) fn call_of_columns(expr: &Expr) -> Option<&FunctionArgExpr> {
     let [part] = name.0.as_slice() else { return None };
     let [FunctionArg::Unnamed(argument)] = list.args.as_slice() else { return None };
     part.as_ident().is_some_and(|name| folded(name) == "columns").then_some(argument)
+}
+
+/// Shows each name in a tree, but for those of subqueries and those of parameters of lambdas.
+pub(super) fn each_name(tree: &mut impl VisitMut, found: &mut dyn FnMut(&mut Expr)) {
+    struct Names<'a> {
+        depth: usize,
+        parameters: Vec<String>,
+        found: &'a mut dyn FnMut(&mut Expr),
+    }
+    impl VisitorMut for Names<'_> {
+        type Break = ();
+        fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
+            self.depth += 1;
+            ControlFlow::Continue(())
+        }
+        fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
+            self.depth -= 1;
+            ControlFlow::Continue(())
+        }
+        fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+            if let Expr::Lambda(lambda) = expr {
+                self.parameters.extend(lambda.params.iter().map(|parameter| folded(&parameter.name)));
+            }
+            ControlFlow::Continue(())
+        }
+        fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+            match expr {
+                Expr::Identifier(name) if self.depth == 0 && !self.parameters.contains(&folded(name)) => {
+                    (self.found)(expr);
+                }
+                Expr::Lambda(lambda) => {
+                    let left = self.parameters.len() - lambda.params.iter().count();
+                    self.parameters.truncate(left);
+                }
+                _ => {}
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let _ = visits::visit_mut(tree, &mut Names { depth: 0, parameters: Vec::new(), found });
+}
+
+/// A text as a constant of SQL.
+pub(super) fn constant(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
 }

@@ -20,7 +20,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::relations::{self, Columns, Relations};
-use super::{call, items, visits};
+use super::{call, items};
 use crate::error::{Result, SqlError};
 
 /// What a FROM shows to its SELECT.
@@ -344,41 +344,15 @@ fn found(side: &[Shown], name: &str, which: &str) -> Result<Expr> {
 
 /// Puts merged columns in the place of their names, in all but subqueries.
 fn replace(tree: &mut impl VisitMut, shown: &[Shown]) {
-    let _ = visits::visit_mut(tree, &mut Names { shown, depth: 0 });
-}
-
-struct Names<'a> {
-    shown: &'a [Shown],
-    /// How many queries are around an expression.
-    depth: usize,
-}
-
-impl VisitorMut for Names<'_> {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        if self.depth == 0
-            && let Expr::Identifier(name) = expr
-        {
-            let name = items::folded(name);
-            let merged = self.shown.iter().find_map(|column| match column {
-                Shown::Column { expr, is_merged: true, .. } if column.is_named(&name) => Some(expr),
-                _ => None,
-            });
-            if let Some(merged) = merged {
-                *expr = merged.clone();
-            }
+    items::each_name(tree, &mut |expr| {
+        let Expr::Identifier(name) = expr else { return };
+        let name = items::folded(name);
+        let merged = shown.iter().find_map(|column| match column {
+            Shown::Column { expr, is_merged: true, .. } if column.is_named(&name) => Some(expr),
+            _ => None,
+        });
+        if let Some(merged) = merged {
+            *expr = merged.clone();
         }
-        ControlFlow::Continue(())
-    }
+    });
 }

@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::ast::{
     WildcardAdditionalOptions,
 };
 
-use super::super::items::folded;
+use super::super::items::{each_name, folded};
 use super::super::rows::check_copied;
 use super::super::visits;
 use super::parts::{self, Target, aliased, column_of, number};
@@ -180,7 +180,12 @@ impl Sides<'_> {
             (false, _) => (self.source, self.target, "NOT MATCHED"),
             (true, false) => (self.target, self.source, "NOT MATCHED BY SOURCE"),
         };
-        let mut reader = OneSide { own, absent, depth: 0, is_hidden: Vec::new(), refused: None };
+        each_name(expr, &mut |expr| {
+            if let Expr::Identifier(name) = expr {
+                *expr = Expr::CompoundIdentifier(vec![own.clone(), name.clone()]);
+            }
+        });
+        let mut reader = OneSide { absent, is_hidden: Vec::new(), refused: None };
         let _ = visits::visit_mut(expr, &mut reader);
         match reader.refused {
             Some(column) => Err(SqlError::Planning(format!(
@@ -192,9 +197,7 @@ impl Sides<'_> {
 }
 
 struct OneSide<'a> {
-    own: &'a Ident,
     absent: &'a Ident,
-    depth: usize,
     /// For each query around, whether a table of it has the name of the absent side.
     is_hidden: Vec<bool>,
     refused: Option<String>,
@@ -204,7 +207,6 @@ impl VisitorMut for OneSide<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        self.depth += 1;
         let absent = folded(self.absent);
         let tables = match query.body.as_ref() {
             SetExpr::Select(select) => select.from.as_slice(),
@@ -219,16 +221,12 @@ impl VisitorMut for OneSide<'_> {
     }
 
     fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.depth -= 1;
         self.is_hidden.pop();
         ControlFlow::Continue(())
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         match expr {
-            Expr::Identifier(name) if self.depth == 0 => {
-                *expr = Expr::CompoundIdentifier(vec![self.own.clone(), name.clone()]);
-            }
             Expr::CompoundIdentifier(parts) if !self.is_hidden.contains(&true) => {
                 let table = parts.len().checked_sub(2).and_then(|place| parts.get(place));
                 if table.is_some_and(|table| folded(table) == folded(self.absent)) {

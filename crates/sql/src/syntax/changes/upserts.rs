@@ -14,14 +14,14 @@ use datafusion::sql::sqlparser::ast::{
 };
 use datafusion::sql::sqlparser::parser::Parser;
 
+use super::super::casts::written_type;
 use super::super::dialect::SessionDialect;
 use super::super::expansions;
-use super::super::items::folded;
+use super::super::items::{each_name, folded};
 use super::super::visits;
 use super::parts::found;
 use crate::error::{Result, SqlError};
 use crate::memory_table::MemoryTable;
-use crate::words::sql_name;
 
 /// The table whose place the source takes.
 const SOURCE: &str = "\u{2063}source";
@@ -137,7 +137,10 @@ impl Conflict {
         // Keys are compared, and values are read, as those of the table's columns.
         let schema = provider.schema();
         let typed = |name: &String| match schema.field_with_name(name) {
-            Ok(field) => format!("CAST({0} AS {1}) AS {0}", quoted(name), sql_name(field.data_type())),
+            Ok(field) => match written_type(field.data_type()) {
+                Some(data_type) => format!("CAST({0} AS {data_type}) AS {0}", quoted(name)),
+                None => quoted(name),
+            },
             Err(_) => quoted(name),
         };
         let typed = format!("SELECT {} FROM \"{SOURCE}\"", all(&typed, &columns).join(", "));
@@ -197,7 +200,7 @@ impl VisitorMut for Put<'_> {
 fn qualify(expr: &mut Expr, table: &ObjectName) {
     let Some(table) = table.0.last().and_then(|table| table.as_ident()).cloned() else { return };
     if !super::is_default(expr) {
-        expansions::each_name(expr, &mut |expr| {
+        each_name(expr, &mut |expr| {
             if let Expr::Identifier(name) = expr {
                 *expr = Expr::CompoundIdentifier(vec![table.clone(), name.clone()]);
             }

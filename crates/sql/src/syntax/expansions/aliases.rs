@@ -7,9 +7,9 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use datafusion::execution::SessionState;
-use datafusion::sql::sqlparser::ast::{Expr, Query, Select, SelectItem, Value, VisitorMut};
+use datafusion::sql::sqlparser::ast::{Expr, Select, SelectItem, Value, VisitorMut};
 
-use super::super::items::{column_name, folded};
+use super::super::items::{column_name, each_name, folded};
 use super::super::rows::check_copied;
 use super::super::visits;
 use super::quoted;
@@ -109,46 +109,6 @@ fn put(expr: &mut Expr, known: &HashMap<String, Expr>) -> Result<()> {
         };
     });
     done
-}
-
-/// Shows each name of an expression, but for those of subqueries and those of parameters of lambdas.
-pub(in crate::syntax) fn each_name(expr: &mut Expr, found: &mut dyn FnMut(&mut Expr)) {
-    struct Names<'a> {
-        depth: usize,
-        parameters: Vec<String>,
-        found: &'a mut dyn FnMut(&mut Expr),
-    }
-    impl VisitorMut for Names<'_> {
-        type Break = ();
-        fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
-            self.depth += 1;
-            ControlFlow::Continue(())
-        }
-        fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
-            self.depth -= 1;
-            ControlFlow::Continue(())
-        }
-        fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-            if let Expr::Lambda(lambda) = expr {
-                self.parameters.extend(lambda.params.iter().map(|parameter| folded(&parameter.name)));
-            }
-            ControlFlow::Continue(())
-        }
-        fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-            match expr {
-                Expr::Identifier(name) if self.depth == 0 && !self.parameters.contains(&folded(name)) => {
-                    (self.found)(expr);
-                }
-                Expr::Lambda(lambda) => {
-                    let left = self.parameters.len() - lambda.params.iter().count();
-                    self.parameters.truncate(left);
-                }
-                _ => {}
-            }
-            ControlFlow::Continue(())
-        }
-    }
-    let _ = visits::visit_mut(expr, &mut Names { depth: 0, parameters: Vec::new(), found });
 }
 
 /// How many nodes an expression has, and how deep they are nested.

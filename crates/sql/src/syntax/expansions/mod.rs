@@ -37,7 +37,6 @@ use super::names;
 use super::relations::{self, Surroundings};
 use crate::error::{Result, SqlError};
 
-pub(super) use aliases::each_name;
 pub(super) use tokens::read_for;
 
 /// Writes out all forms of a statement whose text is `sql`.
@@ -353,7 +352,7 @@ fn query_of(text: &str) -> Result<Box<Query>> {
 }
 
 /// A condition by its text.
-fn condition_of(text: &str) -> Result<Expr> {
+pub(super) fn condition_of(text: &str) -> Result<Expr> {
     let parsed = Parser::new(&SessionDialect).try_with_sql(text).and_then(|mut parser| parser.parse_expr());
     parsed.map_err(|error| SqlError::Internal(format!("{error} in {text}")))
 }

@@ -17,7 +17,7 @@ use datafusion::sql::sqlparser::ast::{
     Visitor, With,
 };
 
-use super::super::items::{column_name, folded};
+use super::super::items::{column_name, constant, folded};
 use super::super::statements::KEY;
 use super::super::visits;
 use super::{Column, columns_of_factor, condition_of, list, query_of, quoted, settled, subquery, wildcards};
@@ -172,7 +172,7 @@ async fn found(state: &SessionState, table: &TableFactor, columns: &[Expr], scop
                 false => (format!("{} AND ", before.condition), format!("{}_", before.name)),
             };
             let longer = move |value: &String| Pivoted {
-                condition: format!("{condition}CAST({column} AS VARCHAR) = '{}'", value.replace('\'', "''")),
+                condition: format!("{condition}CAST({column} AS VARCHAR) = {}", constant(value)),
                 name: format!("{name}{value}"),
             };
             values.iter().map(longer).collect::<Vec<_>>()
@@ -218,7 +218,6 @@ pub(super) async fn unpivot(state: &SessionState, factor: TableFactor, scopes: &
     };
     let columns = columns_of_factor(state, &table, scopes).await?;
     let (mut names, mut values, mut used) = (Vec::new(), Vec::new(), HashSet::new());
-    let text = |name: &str| format!("'{}'", name.replace('\'', "''"));
     for ExprWithAlias { expr, alias } in &items {
         if matches!(expr, Expr::Tuple(_)) {
             return Err(SqlError::Unsupported("UNPIVOT into several columns of values".into()));
@@ -229,7 +228,7 @@ pub(super) async fn unpivot(state: &SessionState, factor: TableFactor, scopes: &
         };
         if let Some(called) = called {
             for column in called {
-                names.push(text(&column.name));
+                names.push(constant(&column.name));
                 values.push(list([column.name.as_str()]));
                 used.insert(column.name.clone());
             }
@@ -239,7 +238,7 @@ pub(super) async fn unpivot(state: &SessionState, factor: TableFactor, scopes: &
             Some(alias) => folded(alias),
             None => column_name(expr).unwrap_or_else(|| expr.to_string()),
         };
-        names.push(text(&own));
+        names.push(constant(&own));
         values.push(expr.to_string());
         let found = named(std::iter::once(expr));
         if let Some(name) = found.iter().find(|name| !columns.iter().any(|column| column.name == **name)) {

@@ -7,6 +7,7 @@ use arrow::datatypes::DataType;
 use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, Query, TableFactor, With};
 
+use super::super::items::constant;
 use super::super::statements::NAME;
 use super::{Column, columns_of_query, query_of, quoted};
 use crate::error::Result;
@@ -41,7 +42,6 @@ pub(super) async fn of_query(state: &SessionState, query: Query, scopes: &[With]
 
 /// The SELECT of a column's facts.
 fn facts(number: usize, name: &str, data_type: &DataType) -> String {
-    let text = |text: &str| format!("'{}'", text.replace('\'', "''"));
     let (column, type_name) = (quoted(name), sql_name(data_type));
     let as_text = |of: &str| format!("CAST({of} AS VARCHAR)");
     let none = || "CAST(NULL AS VARCHAR)".to_string();
@@ -65,8 +65,8 @@ fn facts(number: usize, name: &str, data_type: &DataType) -> String {
          CAST({unique} AS BIGINT) AS approx_unique, {} AS avg, {} AS std, {} AS q25, {} AS q50, {} AS q75, \
          count(*) AS count, CAST(100.0 * (count(*) - count({column})) / nullif(count(*), 0) AS DECIMAL(9, 2)) AS \
          null_percentage FROM summarized",
-        text(name),
-        text(&type_name),
+        constant(name),
+        constant(&type_name),
         of_order("min"),
         of_order("max"),
         of_number("avg"),
