@@ -5,7 +5,7 @@ use crate::console::print;
 use crate::error::{CliError, Result};
 
 /// Statements by name, each with its form.
-pub(crate) static STATEMENTS: [(&str, &str); 26] = [
+pub(crate) static STATEMENTS: [(&str, &str); 33] = [
     (
         "SELECT",
         "[WITH [RECURSIVE] name AS (query), …]\nSELECT [ALL | DISTINCT [ON (expression, …)]] expression [AS name], …\n\
@@ -15,7 +15,11 @@ pub(crate) static STATEMENTS: [(&str, &str); 26] = [
          [ORDER BY expression [ASC | DESC] [NULLS FIRST | LAST], …]\n[LIMIT rows] [OFFSET rows]",
     ),
     ("VALUES", "VALUES (expression, …), …"),
-    ("INSERT", "INSERT INTO table [(column, …)] query | VALUES (…), …"),
+    (
+        "INSERT",
+        "INSERT [OR REPLACE | OR IGNORE] INTO table [(column, …)] query | VALUES (…), …\n\
+         [ON CONFLICT [(column, …)] DO NOTHING | DO UPDATE SET column = excluded.column, …]",
+    ),
     ("UPDATE", "UPDATE table SET column = expression, … [FROM …] [WHERE condition]"),
     ("DELETE", "DELETE FROM table [USING …] [WHERE condition]"),
     (
@@ -27,8 +31,13 @@ pub(crate) static STATEMENTS: [(&str, &str); 26] = [
     ("TRUNCATE", "TRUNCATE TABLE table"),
     (
         "CREATE TABLE",
-        "CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name (column type, …)\n\
-         CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name AS query",
+        "CREATE [OR REPLACE] [TEMP] TABLE [IF NOT EXISTS] name (column type, …)\n\
+         CREATE [OR REPLACE] [TEMP] TABLE [IF NOT EXISTS] name AS query",
+    ),
+    (
+        "ALTER TABLE",
+        "ALTER TABLE [IF EXISTS] table\nADD [COLUMN] name type | DROP [COLUMN] name | RENAME [COLUMN] name TO name |\n\
+         RENAME TO name | ALTER [COLUMN] name SET DATA TYPE type | SET | DROP DEFAULT | NOT NULL, …",
     ),
     (
         "CREATE EXTERNAL TABLE",
@@ -36,18 +45,30 @@ pub(crate) static STATEMENTS: [(&str, &str); 26] = [
          STORED AS PARQUET | CSV | JSON | ARROW\n[PARTITIONED BY (column, …)] [WITH ORDER (expression, …)]\n\
          LOCATION 'file, folder or pattern' [OPTIONS (name value, …)]",
     ),
-    ("CREATE VIEW", "CREATE [OR REPLACE] VIEW name [(column, …)] AS query"),
+    ("CREATE MACRO", "CREATE [OR REPLACE] MACRO name() AS expression | TABLE query"),
+    ("CREATE VIEW", "CREATE [OR REPLACE] VIEW [IF NOT EXISTS] name [(column, …)] AS query"),
     ("CREATE SCHEMA", "CREATE SCHEMA [IF NOT EXISTS] name"),
-    ("DROP", "DROP TABLE | VIEW | SCHEMA [IF EXISTS] name"),
+    ("DROP", "DROP TABLE | VIEW | MACRO | SCHEMA [IF EXISTS] name"),
     (
         "COPY",
-        "COPY table | (query) TO 'file' [STORED AS format] [PARTITIONED BY (column, …)] [OPTIONS (name value, …)]",
+        "COPY table | (query) TO 'file' [STORED AS format] [PARTITIONED BY (column, …)] [OPTIONS (name value, …)]\n\
+         COPY table [(column, …)] | (query) TO 'file' (FORMAT format, option value, …)\n\
+         COPY table [(column, …)] FROM 'file' [(FORMAT format, option value, …)]",
     ),
+    ("ATTACH", "ATTACH 'folder' [AS name] [(READ_ONLY)]"),
+    ("DETACH", "DETACH name"),
+    (
+        "PIVOT",
+        "PIVOT table ON column [IN (value, …)], … [USING aggregate(…), …] [GROUP BY column, …]\n\
+         [ORDER BY expression, …] [LIMIT rows]",
+    ),
+    ("UNPIVOT", "UNPIVOT table ON column, … [INTO NAME name VALUE name] [ORDER BY expression, …]"),
+    ("SUMMARIZE", "SUMMARIZE table | query"),
     ("DESCRIBE", "DESCRIBE table | 'file'"),
     ("EXPLAIN", "EXPLAIN [ANALYZE] [VERBOSE] statement"),
     ("SHOW", "SHOW TABLES | COLUMNS FROM table | FUNCTIONS | ALL | DEVICE TABLES | setting"),
-    ("SET", "SET setting = value"),
-    ("RESET", "RESET setting"),
+    ("SET", "SET [GLOBAL] setting = value"),
+    ("RESET", "RESET [GLOBAL] setting"),
     ("PREPARE", "PREPARE name [(type, …)] AS statement"),
     ("EXECUTE", "EXECUTE name [(value, …)]"),
     ("DEALLOCATE", "DEALLOCATE name | ALL"),

@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(completed(&helper, "\\d sa"), (3, vec!["sales".to_string()]));
         assert_eq!(
             completed(&helper, "\\h cre").1,
-            ["create external table", "create schema", "create table", "create view"]
+            ["create external table", "create macro", "create schema", "create table", "create view"]
         );
         helper.begin("SELECT 1\n");
         assert_eq!(completed(&helper, "\\timi").1, [] as [&str; 0], "between the lines of a statement");

@@ -84,6 +84,11 @@ fn one_process_changes_a_catalog_and_others_read_it() {
     let refused = run(&place, &["c", "--read-only"], "SELECT n FROM v; CREATE VIEW w AS SELECT 2 AS n");
     assert_eq!((refused.code, refused.out.as_str()), (1, "n\n1\n"));
     assert!(refused.err.contains("FILE-008 change of the catalog c"), "{refused:?}");
+    let sql = "SHOW warpcube.overflow; SET GLOBAL warpcube.overflow = 'wrap'; DROP VIEW IF EXISTS v; SELECT n FROM v; \
+               SHOW warpcube.overflow";
+    let refused = run(&place, &["c", "--read-only", "--continue-on-error"], sql);
+    assert_eq!(refused.err.matches("FILE-008 change of the catalog c").count(), 2, "{refused:?}");
+    assert!(refused.out.contains("n\n1\n") && !refused.out.contains("wrap"), "{refused:?}");
     assert!(run(&place, &["nothing"], "SELECT 1").error(2).contains("no folder of that name"));
 }
 

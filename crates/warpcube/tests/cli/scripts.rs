@@ -192,7 +192,7 @@ fn results_go_to_a_file_until_they_do_not() {
 #[test]
 fn forms_of_statements_are_shown() {
     let place = Place::new();
-    assert!(place.run(&["-c", "\\h create view"]).ok().starts_with("CREATE [OR REPLACE] VIEW name"));
+    assert!(place.run(&["-c", "\\h create view"]).ok().starts_with("CREATE [OR REPLACE] VIEW [IF NOT EXISTS] name"));
     assert!(place.run(&["-c", "\\h"]).ok().contains("\n  MERGE\n"));
     assert_eq!(place.run(&["-c", "\\h moon"]).error(1), "CLI-005 there is no statement 'moon'; \\h lists them");
 }
