@@ -5,6 +5,15 @@
 // Matches that a warp takes before it asks again whether the run is lost; with fewer it does not ask.
 #define WC_MATCHES_ASKED 65536u
 
+// The word of `control` that counts matches.
+#define WC_MATCHES_WORD 15
+
+// Counts the matches that all lanes have handed on; an overflow where there are more than `most`.
+WC_DEVICE void wc_count_matches(uint64_t* control, uint64_t matches, uint64_t most) {
+    const uint64_t all = wc_warp_sum(matches);
+    if (wc_lane() == 0 && wc_fetch_add(control + WC_MATCHES_WORD, all) + all > most) wc_raise(control, WC_OVERFLOW);
+}
+
 // Calls `take(owner, place, valid)` for all lanes together until each match of each lane's row was some lane's:
 // `owner` is the lane whose row it is, `place` one of the `count` places from that lane's `first` on. Lanes without a
 // match left are not `valid`. A row without any match that goes on has one at WC_NO_MATCH. Where the run is lost, what

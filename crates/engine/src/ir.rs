@@ -477,7 +477,7 @@ impl Expr {
 }
 
 impl Fragment {
-    /// The pipelines that aggregate into the same groups as this one: itself alone if it is no branch of a union.
+    /// The pipelines that leave the same groups or rows as this one: itself alone if it is no branch of a union.
     pub fn branches(&self, pipeline: usize) -> Range<usize> {
         let union = self.unions.iter().find(|union| union.contains(&pipeline));
         union.cloned().unwrap_or(pipeline..pipeline + 1)

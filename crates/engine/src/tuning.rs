@@ -158,6 +158,9 @@ pub struct Tuning {
     /// Rows of a sort that are put in order by the selection of a top-k; more are by a radix sort, whose launches take
     /// longer than few rows do.
     pub selected_rows_max: u64,
+    /// Most matches that joins with several of them may give a sum whose cells hold fewer: beyond, the statement runs
+    /// elsewhere.
+    pub counted_matches: u64,
     /// Whether kernels start while those before them end.
     pub early_launch: bool,
     /// Whether kernels that build tables are compiled with less effort than those that scan.
@@ -192,6 +195,7 @@ impl Default for Tuning {
     fn default() -> Tuning {
         Tuning {
             eager_lines: 0.7,
+            counted_matches: u64::MAX,
             eager_lines_weak: 0.9,
             in_place: 0.5,
             again_rows: 0.001,
@@ -276,6 +280,7 @@ impl FromStr for Tuning {
             };
             let flag = || value.parse::<bool>().map_err(|_| refuse());
             match name {
+                "counted_matches" => tuning.counted_matches = number()?.into(),
                 "eager_lines" => tuning.eager_lines = share()?,
                 "eager_lines_weak" => tuning.eager_lines_weak = share()?,
                 "in_place" => tuning.in_place = share()?,

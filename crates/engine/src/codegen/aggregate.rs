@@ -3,7 +3,7 @@
 use crate::codegen::expr::{Emitter, Value};
 use crate::codegen::params::Argument;
 use crate::error::{EngineError, Result};
-use crate::ir::{AggregateCall, AggregateKind, Expr};
+use crate::ir::{AggregateCall, AggregateKind, Expr, Literal, Ty};
 use crate::plan::cells::{Accumulators, Cell, CellOp, Part, Read};
 use crate::plan::float_limbs::FloatLimbs;
 
@@ -40,6 +40,11 @@ pub(crate) fn cells(emitter: &mut Emitter, plan: &Accumulators, aggregates: &[Ag
             (Some(one), None) | (None, Some(one)) => Some(one),
             (Some(valid), Some(filter)) => Some(format!("({valid} && {filter})")),
         };
+        if let (AggregateKind::Sum, Read::Wide { most: Some(most), .. }, Some(value)) = (call.kind, output.read, &value)
+        {
+            let most = emitter.emit(&Expr::Literal(Literal::Int(most), Ty::I128))?.code;
+            emitter.raise(&format!("{0} > {most} || {0} < -{most}", value.code), &condition, "WC_OVERFLOW");
+        }
         let parts = match (call.kind, output.read, &value) {
             (AggregateKind::ExactSum, Read::Fixed { window, .. }, Some(value)) => {
                 take_apart(emitter, value, window, condition.as_deref(), &mut fixed)

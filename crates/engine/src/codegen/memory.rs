@@ -46,7 +46,8 @@ pub(crate) type BoundList = Bound<ListPlan, ListMemory>;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Control {
     /// `uint64_t` error, `uint64_t` flags, `uint32_t` cancel and one that is not used; `uint32_t` that tells whether a
-    /// scan has stopped without room, then a bit a pipeline that has found none; then a ticket counter a pipeline.
+    /// scan has stopped without room, then a bit a pipeline that has found none; `uint64_t` number of matches that were
+    /// counted; then a ticket counter a pipeline.
     pub(crate) region: Region,
 }
 
@@ -56,6 +57,10 @@ pub(crate) const CANCEL_OFFSET: usize = 16;
 pub(crate) const CONTROL_HEAD_BYTES: usize = 32;
 /// Byte offset of the bits of pipelines that have found no room: `WC_FULL_WORD` of stops.cuh.
 pub(crate) const FULL_OFFSET: usize = 28;
+/// Pipelines of a fragment that have such a bit.
+pub(crate) const PIPELINES_MAX: usize = (MATCHES_OFFSET - FULL_OFFSET) * 8;
+/// Byte offset of the number of matches in the control region: `WC_MATCHES_WORD` of expand.cuh.
+pub(crate) const MATCHES_OFFSET: usize = TICKETS_OFFSET - 8;
 /// Byte offset of the ticket counters in the control region.
 pub(crate) const TICKETS_OFFSET: usize = 128;
 

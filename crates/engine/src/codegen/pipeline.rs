@@ -140,7 +140,12 @@ impl KernelWriter<'_> {
 
         let mut body = String::new();
         let staged = self.fill_shared_tables(&error_slot)?;
-        let (prologue, epilogue) = sink.frame(self.params, shared.cells_offset, &control);
+        let (mut prologue, mut epilogue) = sink.frame(self.params, shared.cells_offset, &control);
+        if let Some(most) = self.plan.sink.matches_max().filter(|_| split.multiplies) {
+            let most = self.params.add("uint64_t", Argument::U64(most));
+            prologue.push_str("    uint64_t matches = 0;\n");
+            epilogue.insert_str(0, &format!("    wc_count_matches({control}, matches, {most});\n"));
+        }
         let (row_code, partials) = self.row_code(sink, &error_slot)?;
         let columns: String = self.readers.iter().map(ColumnReader::pointers).collect();
         let zones = self.zones(&segments, &chunk_rows);
@@ -217,7 +222,7 @@ impl KernelWriter<'_> {
         split.rows.iter().try_for_each(|planned| rows.step(planned))?;
         let partials = sink.row(&mut rows, self.input, &self.plan.sink)?;
         let multiplies = rows.multiplies();
-        let Statements { row: statements, runs, filters } = rows.finish();
+        let Statements { row: statements, runs, filters } = rows.finish(self.plan.sink.matches_max().is_some());
         self.filters.extend(filters);
         let mut arguments = String::new();
         for column in passed {

@@ -63,7 +63,7 @@ impl<'a> RowKernel<'a> {
         let of = (self.input, self.operands);
         let mut rows = RowWriter::new(of, &self.readers, &mut self.params, arena, &self.control, &mut next, &[]);
         write(&mut rows)?;
-        let Statements { row, filters, .. } = rows.finish();
+        let Statements { row, filters, .. } = rows.finish(false);
         self.filters.extend(filters);
         Ok(row)
     }

@@ -130,8 +130,8 @@ impl<'a> RowWriter<'a> {
     }
 
     /// The statements: of `row`; where rows have several matches, of the warp's rows `row0` that are `valid0`
-    /// ([`of_matches`]).
-    pub(crate) fn finish(mut self) -> Statements {
+    /// ([`of_matches`]), whose matches are counted if `counts`.
+    pub(crate) fn finish(mut self, counts: bool) -> Statements {
         let filters = std::mem::take(&mut self.filters);
         if let Some(row) = self.of_row.take() {
             return Statements { row, runs: Some(self.out), filters };
@@ -140,7 +140,7 @@ impl<'a> RowWriter<'a> {
             return Statements { row: self.out, runs: None, filters };
         }
         let (control, resumes) = (self.error_slot, self.resumes());
-        let text = of_matches(&self.stages, &self.out, (control, resumes));
+        let text = of_matches(&self.stages, &self.out, (control, resumes, counts));
         Statements { row: text, runs: None, filters }
     }
 

@@ -37,24 +37,32 @@ pub(crate) enum BoundSink {
 }
 
 impl BoundSink {
-    /// Lays out what the sink of a pipeline leaves; the groups of a union's first branch are those of the others.
+    /// Lays out what the sink of a pipeline leaves; the groups or rows of a union's first branch are those of the
+    /// others.
     pub(crate) fn lay_out(
         arena: &mut Arena,
         plan: &SinkPlan,
-        (pipeline, groups): (usize, Option<GroupsMemory>),
+        (pipeline, first): (usize, Option<&BoundSink>),
     ) -> BoundSink {
         match plan {
             SinkPlan::Table(plan) => {
                 BoundSink::Table(Bound { plan: plan.clone(), memory: TableMemory::lay_out(arena, plan) })
             }
             SinkPlan::Groups(plan, _) => {
-                let memory = groups.unwrap_or_else(|| GroupsMemory::lay_out(arena, plan));
+                let memory = match first {
+                    Some(BoundSink::Groups(first)) => first.memory,
+                    _ => GroupsMemory::lay_out(arena, plan),
+                };
                 BoundSink::Groups(Bound { plan: plan.clone(), memory })
             }
             SinkPlan::TopK(plan) => BoundSink::TopK(Box::new(BoundTop::lay_out(arena, plan, pipeline))),
             SinkPlan::Rows(plan) => BoundSink::Rows(Bound { plan: plan.clone(), memory: lay_out_result(arena, plan) }),
             SinkPlan::List(plan) => {
-                BoundSink::List(Bound { plan: plan.clone(), memory: ListMemory::lay_out(arena, plan) })
+                let memory = match first {
+                    Some(BoundSink::List(first)) => first.memory,
+                    _ => ListMemory::lay_out(arena, plan),
+                };
+                BoundSink::List(Bound { plan: plan.clone(), memory })
             }
         }
     }
@@ -79,7 +87,10 @@ impl BoundSink {
             }
             (BoundSink::TopK(bound), _, Sink::TopK(top)) => bound.row(rows, top)?,
             (BoundSink::Rows(bound), _, Sink::Rows { columns, .. }) => bound.row(rows, columns)?,
-            (BoundSink::List(bound), _, Sink::Rows { columns, .. }) => bound.row(rows, columns)?,
+            (BoundSink::List(bound), _, Sink::Rows { columns, .. }) => {
+                rows.enter_union()?;
+                bound.row(rows, input.branch.map_or(columns, |branch| &branch.union.groups))?;
+            }
             _ => return Err(EngineError::Malformed(format!("pipeline {} leaves something else", input.index))),
         }
         Ok(Partials::default())

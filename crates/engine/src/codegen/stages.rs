@@ -7,11 +7,12 @@ use std::fmt::Write;
 
 /// What the warp's rows `row0` do that are `valid0`: statements up to each probe that may have several matches, with
 /// the name of the table's row numbers, then the last ones. Of a scan that resumes, all lanes take a match each for a
-/// number of times (`calls`); those that an earlier launch has taken are skipped.
+/// number of times (`calls`); those that an earlier launch has taken are skipped. Where matches are counted, those of
+/// the last stage are (`matches`).
 pub(super) fn of_matches(
     stages: &[(String, String)],
     last_statements: &str,
-    (control, resumes): (&str, bool),
+    (control, resumes, counts): (&str, bool, bool),
 ) -> String {
     let names = |stage: usize| -> String {
         let matched = |of: usize| format!("const uint32_t match{of} = match{of}_{stage}; (void)match{of};\n");
@@ -22,13 +23,15 @@ pub(super) fn of_matches(
     for (stage, (statements, order)) in stages.iter().enumerate() {
         let next = stage + 1;
         let give = if stage > 0 { "return " } else { "" };
+        let counted =
+            if counts && next == stages.len() { format!("matches += count{stage};\n") } else { String::new() };
         let _ = write!(
             text,
             "uint32_t first{stage} = 0, count{stage} = 0;
 if (valid{stage}) [&]() {{
 uint32_t& first = first{stage}; uint32_t& count = count{stage};
 {}{statements}}}();
-{give}wc_each_match({control}, first{stage}, count{stage},
+{counted}{give}wc_each_match({control}, first{stage}, count{stage},
 [&](uint32_t owner, uint32_t place, const bool valid{next}) {{
 const uint32_t row{next} = __shfl_sync(WC_FULL_MASK, row{stage}, owner);
 const uint32_t match{stage}_{next} = valid{next} && place != WC_NO_MATCH ? {order}[place] : WC_NO_MATCH;

@@ -9,7 +9,9 @@ use warpcube_gpu::{DeviceInfo, Effort, Program};
 use crate::arena::{Arena, Region};
 use crate::codegen::computed::{self, ComputedKernel};
 use crate::codegen::library::with_library;
-use crate::codegen::memory::{BoundGroups, BoundRows, Control, Operands, ScanMemory, TICKETS_OFFSET, TableMemory};
+use crate::codegen::memory::{
+    BoundGroups, BoundRows, Control, Operands, PIPELINES_MAX, ScanMemory, TICKETS_OFFSET, TableMemory,
+};
 use crate::codegen::pipeline::{BoundPipeline, generate};
 use crate::codegen::sink::BoundSink;
 use crate::codegen::stop_memory::TICKETS_STRIDE;
@@ -19,11 +21,11 @@ use crate::exec::view;
 use crate::facts::Facts;
 use crate::ir::{Fragment, Overflow, Pipeline, Probe, Sink, Source, Step};
 use crate::plan::bytes::over_bytes;
-use crate::plan::dependencies::determined_keys;
+use crate::plan::dependencies::{determined_keys, determined_order};
 use crate::plan::group_values::is_group;
 use crate::plan::groups::Grouping;
 use crate::plan::growth::Growth;
-use crate::plan::input::{Branch, PipelineInput, limit, rows_out};
+use crate::plan::input::{Branch, PipelineInput, limit, rows_out, unmatched_rows};
 use crate::plan::launches::{LaunchGroup, launch_groups, levels};
 use crate::plan::listed::with_list;
 use crate::plan::order;
@@ -120,6 +122,9 @@ pub(crate) fn bind(
     let fragment = with_list(fragment, guesses.several);
     let fragment = fragment.as_ref();
     let mut arena = Arena::new(info.emulated);
+    if fragment.pipelines.len() > PIPELINES_MAX {
+        return unsupported(format!("{} pipelines, more than {PIPELINES_MAX}", fragment.pipelines.len()));
+    }
     let control_bytes = TICKETS_OFFSET + TICKETS_STRIDE * fragment.pipelines.len();
     let control = arena.zeroed(control_bytes);
     let mut built: Vec<Option<Arc<TablePlan>>> = vec![None; fragment.pipelines.len()];
@@ -142,8 +147,11 @@ pub(crate) fn bind(
             return Err(malformed(index, "is the end of an empty union"));
         };
         let rows = *rows;
-        let first = pipelines.get(branches.start).and_then(BoundPipeline::groups);
-        let branch = union.as_ref().map(|union| Branch { union, number, groups: first.map(|groups| &groups.plan) });
+        let is_unique = |probe: &Probe| unique(fragment, probe.build, guesses.several) != Unique::No;
+        let determined = determined_order(fragment, index, &is_unique);
+        let first = pipelines.get(branches.start);
+        let groups = first.and_then(BoundPipeline::groups).map(|groups| &groups.plan);
+        let branch = union.as_ref().map(|union| Branch { union, number, groups });
         let input = PipelineInput {
             index,
             pipeline,
@@ -155,6 +163,7 @@ pub(crate) fn bind(
             tables: &built,
             unique: unique(fragment, index, guesses.several),
             several: guesses.several.checked_shr(index as u32).unwrap_or(0) & 1 != 0,
+            determined: &determined,
             result: if branches.end == fragment.pipelines.len() { &fragment.result } else { &[] },
             scanned: fragment.pipelines.iter().any(|other| other.source == Source::Output(branches.end - 1)),
             has_limit: branches.clone().any(|branch| limit(&fragment.pipelines[branch]).is_some()),
@@ -173,7 +182,7 @@ pub(crate) fn bind(
             tuning,
         };
         let plan = Arc::new(plan(&input)?);
-        let sink = BoundSink::lay_out(&mut arena, &plan.sink, (index, first.map(|groups| groups.memory)));
+        let sink = BoundSink::lay_out(&mut arena, &plan.sink, (index, first.map(|first| &first.sink)));
         let scan = ScanMemory::lay_out(&mut arena, &input, &plan, scanned);
         let operands = Operands { control: Control { region: control }, tables: &memory, scan: &scan };
         let bound = generate(&input, plan, operands, sink, &mut arena)?;
@@ -361,6 +370,8 @@ struct Ready<'a> {
     rows: u64,
     /// Most rows that come to its sink.
     rows_out: u64,
+    /// Most of them that are none of a join with several matches; none if it has no such join.
+    unmatched_rows: Option<u64>,
 }
 
 impl<'a> Ready<'a> {
@@ -395,14 +406,15 @@ impl<'a> Ready<'a> {
             pipeline = Cow::Owned(over_bytes(&pipeline, &registers, &determined_keys(fragment, index, &is_unique))?);
         }
         let rows = scanned.rows();
-        let rows_out = rows_out(&pipeline, rows, built);
-        Ok(Ready { scanned, pipeline, registers, rows, rows_out })
+        let (rows_out, unmatched_rows) = (rows_out(&pipeline, rows, built), unmatched_rows(&pipeline, built));
+        Ok(Ready { scanned, pipeline, registers, rows, rows_out, unmatched_rows })
     }
 
     fn member(&self) -> Member<'_> {
-        let Ready { scanned, pipeline, registers, rows, rows_out } = self;
+        let Ready { scanned, pipeline, registers, rows, rows_out, unmatched_rows } = self;
         let (columns, values) = (&scanned.columns, &scanned.values);
-        Member { sink: &pipeline.sink, registers, columns, values, rows: *rows, rows_out: *rows_out }
+        let (rows, rows_out, unmatched_rows) = (*rows, *rows_out, *unmatched_rows);
+        Member { sink: &pipeline.sink, registers, columns, values, rows, rows_out, unmatched_rows }
     }
 }
 

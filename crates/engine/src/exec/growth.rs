@@ -13,7 +13,7 @@ use warpcube_gpu::{Device, DeviceBuffer, Kernel, LaunchShape, Params, Program, S
 use crate::arena::Region;
 use crate::codegen::library::with_library;
 use crate::codegen::memory::{
-    BoundGroups, BoundList, BoundRows, BoundTable, FULL_OFFSET, HEAD_WORDS, Index, TICKETS_OFFSET,
+    BoundGroups, BoundList, BoundRows, BoundTable, FULL_OFFSET, HEAD_WORDS, Index, MATCHES_OFFSET,
 };
 use crate::codegen::sink::BoundSink;
 use crate::codegen::stop_memory::StopMemory;
@@ -38,7 +38,7 @@ impl Stop {
     /// Reads it from the head of the control region; none if no pipeline has told that it has no room.
     pub(crate) fn of(bound: &BoundFragment, control: &[u8]) -> Option<Stop> {
         let is_full = |pipeline: &usize| {
-            let byte = control.get(FULL_OFFSET + pipeline / 8).filter(|_| FULL_OFFSET + pipeline / 8 < TICKETS_OFFSET);
+            let byte = control.get(FULL_OFFSET + pipeline / 8).filter(|_| FULL_OFFSET + pipeline / 8 < MATCHES_OFFSET);
             byte.is_some_and(|byte| byte >> (pipeline % 8) & 1 != 0)
         };
         bound.launch_groups.iter().enumerate().find_map(|(group, launch)| {
@@ -74,7 +74,8 @@ pub(crate) struct Moves(Vec<Move>);
 impl Moves {
     /// The moves from one binding of a fragment to another with more room.
     pub(crate) fn between(old: &BoundFragment, new: &BoundFragment, stop: &Stop) -> Option<Moves> {
-        let mut moves = Moves(Vec::new());
+        let matches = Move::Bytes((old.control, MATCHES_OFFSET), (new.control, MATCHES_OFFSET), 8);
+        let mut moves = Moves(vec![matches]);
         let mut moved = BTreeSet::new();
         for (group, launch) in old.launch_groups.iter().enumerate().take(stop.group + 1) {
             if new.launch_groups.get(group)?.members != launch.members {

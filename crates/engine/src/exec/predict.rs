@@ -297,7 +297,7 @@ fn size(sink: &BoundSink) -> (String, u64) {
         BoundSink::Groups(groups) => groups_size(groups),
         BoundSink::TopK(top) => (top.decision.reason.clone(), top.memory.output.bytes() as u64),
         BoundSink::Rows(rows) => (format!("room for {} rows", rows.capacity), rows.memory.bytes() as u64),
-        BoundSink::List(list) => (format!("a list of up to {} matches", list.places), list.memory.bytes() as u64),
+        BoundSink::List(list) => (format!("a list of up to {} rows", list.places), list.memory.bytes() as u64),
     }
 }
 

@@ -1,4 +1,5 @@
-//! From rows of words to an Arrow batch, a column at a time: values go from the words to the column's buffer.
+//! From rows of words to an Arrow batch, a column at a time: values go from the words to the column's buffer, those of
+//! many rows on all cores.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow::compute::{cast, take};
 use arrow::datatypes::{ArrowNativeType, DataType, Field, Schema, i256};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 use warpcube_column::{Dictionary, is_string};
 
 use crate::error::{EngineError, Result};
@@ -25,6 +27,9 @@ use crate::plan::rows::ResultPlan;
 
 /// The one NaN, as `wc_one_nan` in the device library has it.
 const NAN_BITS: u64 = 0x7ff8 << 48;
+
+/// Rows from which on a column is made on all cores.
+const PARALLEL_ROWS: usize = 1 << 14;
 
 /// Rows as they came from the device, words of each side by side: a packed key and cells, a packed key alone, or
 /// validity and values.
@@ -104,7 +109,7 @@ pub(crate) fn laid_out_batch(layout: &RowLayout, rows: &Rows, strings_at: &mut S
 }
 
 /// A row's value of a column.
-fn laid_out_value(words: Words<'_>, column: &RowColumn, valid_words: usize) -> impl Fn(usize) -> i128 {
+fn laid_out_value(words: Words<'_>, column: &RowColumn, valid_words: usize) -> impl Fn(usize) -> i128 + Sync {
     let (at, wide) = (valid_words + column.word, column.wide);
     let signed = matches!(column.ty, Ty::I8 | Ty::I16 | Ty::I32 | Ty::I64 | Ty::I128);
     move |row| match words.at(row, at) {
@@ -136,7 +141,7 @@ fn key_columns((pack, columns, texts): Packed<'_>, rows: &Rows, strings_at: &mut
 }
 
 /// The values of a part of packed keys.
-fn key_values(part: PartReader, rows: &Rows) -> Values<impl Fn(usize) -> i128> {
+fn key_values(part: PartReader, rows: &Rows) -> Values<impl Fn(usize) -> i128 + Sync> {
     let words = rows.words();
     let nulls = if part.is_nullable() { rows.nulls(|row| part.is_null(|at| words.at(row, at))) } else { None };
     Values { rows: rows.count, nulls, value: move |row| part.value(|at| words.at(row, at)) }
@@ -183,7 +188,7 @@ fn aggregate(output: &Output, rows: &Rows, cells: usize) -> Result<ArrayRef> {
         match output.read {
             Read::Integer(sum) if output.data_type == DataType::UInt64 => cell(group, sum).into(),
             Read::Integer(sum) => (cell(group, sum) as i64).into(),
-            Read::Wide { low, middle, high } => {
+            Read::Wide { low, middle, high, .. } => {
                 let (low, high) = (i128::from(cell(group, low)), i128::from(cell(group, high) as i64));
                 match middle {
                     Some(middle) => (high << 64) + (i128::from(cell(group, middle)) << 32) + low,
@@ -211,15 +216,23 @@ fn aggregate(output: &Output, rows: &Rows, cells: usize) -> Result<ArrayRef> {
 fn floats(
     rows: usize,
     nulls: Option<NullBuffer>,
-    value: impl Fn(usize) -> f64,
+    value: impl Fn(usize) -> f64 + Sync,
     data_type: &DataType,
 ) -> Result<ArrayRef> {
     let one_nan = |value: f64| if value.is_nan() { f64::from_bits(NAN_BITS) } else { value };
-    let values = (0..rows).map(|row| one_nan(value(row)));
+    let value = |row| one_nan(value(row));
     Ok(match data_type {
-        DataType::Float32 => Arc::new(Float32Array::new(values.map(|value| value as f32).collect(), nulls)),
-        _ => Arc::new(Float64Array::new(values.collect(), nulls)),
+        DataType::Float32 => Arc::new(Float32Array::new(each(rows, |row| value(row) as f32).into(), nulls)),
+        _ => Arc::new(Float64Array::new(each(rows, value).into(), nulls)),
     })
+}
+
+/// The values of all rows.
+fn each<T: Send>(rows: usize, value: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    match rows {
+        ..PARALLEL_ROWS => (0..rows).map(value).collect(),
+        _ => (0..rows).into_par_iter().with_min_len(PARALLEL_ROWS / 4).map(&value).collect(),
+    }
 }
 
 /// A column's integers, codes, unscaled decimals, bits of floats or places of strings. What a row that is NULL has for
@@ -230,7 +243,7 @@ struct Values<V> {
     value: V,
 }
 
-impl<V: Fn(usize) -> i128> Values<V> {
+impl<V: Fn(usize) -> i128 + Sync> Values<V> {
     /// An array of a type; `texts` tells whose strings' places the values are, if they are.
     fn array(
         self,
@@ -280,8 +293,8 @@ impl<V: Fn(usize) -> i128> Values<V> {
     }
 }
 
-fn of_width<T: ArrowNativeType>(rows: usize, value: impl Fn(usize) -> T) -> Buffer {
-    (0..rows).map(value).collect::<Vec<T>>().into()
+fn of_width<T: ArrowNativeType>(rows: usize, value: impl Fn(usize) -> T + Sync) -> Buffer {
+    each(rows, value).into()
 }
 
 /// The strings of codes as an array of a type: the smaller of dictionary and result is brought into it.
@@ -303,7 +316,7 @@ mod tests {
     use super::*;
     use crate::facts::Facts;
 
-    fn values(values: &[Option<i128>]) -> Values<impl Fn(usize) -> i128> {
+    fn values(values: &[Option<i128>]) -> Values<impl Fn(usize) -> i128 + Sync> {
         let nulls = NullBuffer::from_iter(values.iter().map(Option::is_some));
         // What stands where there is NULL must not matter.
         let value = |row: usize| values[row].unwrap_or(-1);

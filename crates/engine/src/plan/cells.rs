@@ -3,7 +3,7 @@
 //! | aggregate | cells |
 //! |---|---|
 //! | COUNT | number of rows |
-//! | SUM of integers, decimals | one sum where the value range times the row count fits 64 bits, else the sums of the lower 32 bits (unsigned) and of the rest: exact and free of order below 2³² rows; of decimals whose rest may leave 64 bits, the sums of 32 bits, of the next 32 and of the rest. A total of integers that leaves 64 bits raises |
+//! | SUM of integers, decimals | one sum where the value range times the row count fits 64 bits, else the sums of the lower 32 bits (unsigned) and of the rest: exact and free of order below 2³² rows, which a scan counts that multiplies its rows; of decimals whose rest may leave 64 bits, the sums of 32 bits, of the next 32 and of the rest; a value raises that so many of would leave 38 digits. A total of integers that leaves 64 bits raises |
 //! | SUM of integers that wrap | sum modulo 2⁶⁴ |
 //! | SUM of floats | double sum, order undefined |
 //! | exact SUM of floats | limbs of a fixed-point number ([`crate::plan::float_limbs`]) and a word that counts what is not finite: exact and free of order below 2³⁰ rows |
@@ -19,12 +19,14 @@ use arrow::datatypes::DataType;
 use warpcube_column::Dictionary;
 
 use crate::error::{EngineError, Result, unsupported};
-use crate::facts::{Facts, Validity, analyse, validity};
+use crate::facts::{DECIMAL_MAX, Facts, Validity, analyse, validity};
 use crate::ir::{AggregateCall, AggregateKind, Expr, Overflow, Ty};
 use crate::plan::float_limbs::FloatLimbs;
 
 /// Rows below which limbs of 32 bits do not overflow a cell.
 const FIXED_ROWS_MAX: u64 = 1 << 30;
+/// Rows below which lower parts of 32 bits do not overflow one.
+const WIDE_ROWS_MAX: u64 = 1 << 32;
 
 /// How a cell takes a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -150,6 +152,9 @@ pub(crate) enum Read {
         middle: Option<usize>,
         /// Cell of the rest.
         high: usize,
+        /// Most that a value may differ from zero for all of them to stay within 38 digits, where larger ones may
+        /// come: one of these raises.
+        most: Option<i128>,
     },
     /// The image of an integer: `signed` flips the sign bit back, `turned` all bits.
     Image {
@@ -169,6 +174,8 @@ pub(crate) enum Read {
 pub(crate) struct SumBounds {
     /// Most rows.
     pub(crate) rows: u64,
+    /// Most rows that are none of a join with several matches; none if there is no such join.
+    pub(crate) unmatched: Option<u64>,
     /// Whether exact sums of floats keep limbs for every finite value.
     pub(crate) whole_sums: bool,
     /// What integers do that overflow.
@@ -255,7 +262,7 @@ impl Read {
         match self {
             Read::Integer(cell) => vec![add(cell)],
             Read::Float(cell) => vec![(CellOp::AddFloat, cell)],
-            Read::Wide { low, middle, high } => [low].into_iter().chain(middle).chain([high]).map(add).collect(),
+            Read::Wide { low, middle, high, .. } => [low].into_iter().chain(middle).chain([high]).map(add).collect(),
             Read::Image { cell, .. } => vec![(CellOp::Max, cell)],
             Read::Fixed { cell, window, infinite } => (cell..cell + window.limbs).chain([infinite]).map(add).collect(),
         }
@@ -266,9 +273,9 @@ impl Read {
         match self {
             Read::Integer(_) => Read::Integer(cells[0]),
             Read::Float(_) => Read::Float(cells[0]),
-            Read::Wide { middle, .. } => {
+            Read::Wide { middle, most, .. } => {
                 let middle = middle.map(|_| cells[1]);
-                Read::Wide { low: cells[0], middle, high: cells[1 + usize::from(middle.is_some())] }
+                Read::Wide { low: cells[0], middle, high: cells[1 + usize::from(middle.is_some())], most }
             }
             Read::Image { signed, turned, float, .. } => Read::Image { cell: cells[0], signed, turned, float },
             Read::Fixed { window, .. } => Read::Fixed { cell: cells[0], window, infinite: cells[window.limbs] },
@@ -285,6 +292,8 @@ pub(crate) struct Accumulators {
     pub(crate) outputs: Vec<Output>,
     /// What each aggregate takes.
     pub(crate) inputs: Vec<CallInput>,
+    /// Matches past which the scan raises an overflow; none if it does not count them.
+    pub(crate) matches_max: Option<u64>,
 }
 
 impl Accumulators {
@@ -380,6 +389,17 @@ impl Accumulators {
         self.outputs.push(Output { read, data_type: call.data_type.clone(), count, dictionary });
     }
 
+    /// Most rows, fewer than `limit`: where joins may have more, the scan counts their matches up to half of it. None
+    /// if there may be as many without.
+    fn rows_below(&mut self, limit: u64, bounds: SumBounds) -> Option<u64> {
+        if bounds.rows < limit {
+            return Some(bounds.rows.max(1));
+        }
+        let matches = (limit / 2).checked_sub(bounds.unmatched?)?;
+        self.matches_max = Some(self.matches_max.map_or(matches, |most| most.min(matches)));
+        Some(limit / 2)
+    }
+
     fn sum(&mut self, call: usize, value: &Facts, bounds: SumBounds) -> Result<Read> {
         if value.dictionary.is_some() || value.ty == Ty::Bool {
             return unsupported("a sum of strings or truth values");
@@ -387,31 +407,38 @@ impl Accumulators {
         if value.ty.is_float() {
             return Ok(Read::Float(self.cell(CellOp::AddFloat, Part::Float, Some(call), None)));
         }
-        let rows = u128::from(bounds.rows.max(1));
         let most = value.bounds().map(|(low, high)| low.unsigned_abs().max(high.unsigned_abs()));
-        let stays_below = |most: Option<u128>, limit: u128| {
-            most.and_then(|most| most.checked_mul(rows)).is_some_and(|sum| sum < limit)
+        let stays_below = |most: Option<u128>, rows: u64, limit: u128| {
+            most.and_then(|most| most.checked_mul(rows.max(1).into())).is_some_and(|sum| sum < limit)
         };
         let is_unsigned = value.ty.bounds().is_some_and(|(low, _)| low == 0);
-        let fits = stays_below(most, if is_unsigned { 1 << 64 } else { 1 << 63 });
+        let fits = |rows: u64| stays_below(most, rows, if is_unsigned { 1 << 64 } else { 1 << 63 });
         let wraps = value.ty != Ty::I128 && bounds.overflow == Overflow::Wrap;
-        if fits || wraps {
+        if fits(bounds.rows) || wraps {
+            return Ok(Read::Integer(self.cell(CellOp::Add, Part::Integer, Some(call), most)));
+        }
+        let Some(rows) = self.rows_below(WIDE_ROWS_MAX, bounds) else {
+            return unsupported(format!("a sum past 64 bits over {} rows, 2³² or more", bounds.rows));
+        };
+        if fits(rows) {
             return Ok(Read::Integer(self.cell(CellOp::Add, Part::Integer, Some(call), most)));
         }
         // Upper parts are summed in 63 bits, lower ones (32 bits each) in 64.
-        let high_fits = stays_below(most.map(|most| (most >> 32) + 1), 1 << 63);
-        if rows >= 1 << 32 || value.ty != Ty::I128 && !high_fits {
-            return unsupported(format!("a sum past 64 bits over {rows} rows, 2³² or more"));
+        let high_fits = stays_below(most.map(|most| (most >> 32) + 1), rows, 1 << 63);
+        if value.ty != Ty::I128 && !high_fits {
+            return unsupported(format!("a sum of integers past 95 bits over {rows} rows"));
         }
-        if !high_fits && !stays_below(most, 10u128.pow(38)) {
+        let is_checked = !high_fits && !stays_below(most, rows, 10u128.pow(38));
+        if is_checked && bounds.overflow == Overflow::Wrap {
             return unsupported("a sum of decimals that may exceed 38 digits");
         }
+        let most = is_checked.then(|| DECIMAL_MAX / i128::from(rows.max(1)));
         let mut cell = |part| self.cell(CellOp::Add, part, Some(call), None);
         let low = cell(Part::Low);
         let middle = (!high_fits).then(|| cell(Part::Middle));
         let signed = value.ty != Ty::I128 && !is_unsigned;
         let high = cell(if high_fits { Part::High { signed } } else { Part::Highest });
-        Ok(Read::Wide { low, middle, high })
+        Ok(Read::Wide { low, middle, high, most })
     }
 
     /// The limbs of a float: those of a window, or all of them, of which usually two or three change.
@@ -425,7 +452,7 @@ impl Accumulators {
         if !value.ty.is_float() {
             return Err(EngineError::Malformed(format!("an exact sum of floats over {:?}", value.ty)));
         }
-        if bounds.rows >= FIXED_ROWS_MAX {
+        if self.rows_below(FIXED_ROWS_MAX, bounds).is_none() {
             return unsupported(format!("an exact sum of floats over {} rows, 2³⁰ or more", bounds.rows));
         }
         let window = match bounds.whole_sums {
@@ -471,7 +498,7 @@ mod tests {
     }
 
     fn cells(aggregates: &[AggregateCall], single: bool) -> Accumulators {
-        let bounds = SumBounds { rows: 1 << 20, whole_sums: false, overflow: Overflow::Raise };
+        let bounds = SumBounds { rows: 1 << 20, unmatched: None, whole_sums: false, overflow: Overflow::Raise };
         let aggregates: Vec<_> = aggregates.iter().map(|call| (call, None)).collect();
         Accumulators::of(&aggregates, &registers(), single, bounds).unwrap()
     }
@@ -497,6 +524,27 @@ mod tests {
         let at = |read, count| (Read::Integer(read), count);
         let sums = [at(1, Some(0)), at(0, None), at(2, Some(0)), at(2, Some(0))];
         assert_eq!(reads, [&sums[..], &[at(3, None), at(4, None), at(4, None)]].concat());
+    }
+
+    #[test]
+    fn matches_are_counted_where_more_rows_than_cells_hold_may_come() {
+        let sum = call(AggregateKind::Sum, Some(Expr::Reg(3)));
+        let wide = [registers(), vec![Some(Facts::new(Ty::I64, false, Ty::I64.bounds()))]].concat();
+        let of = |rows: u64, unmatched: Option<u64>| {
+            let bounds = SumBounds { rows, unmatched, whole_sums: false, overflow: Overflow::Raise };
+            Accumulators::of(&[(&sum, None)], &wide, false, bounds).map(|cells| cells.matches_max)
+        };
+        let most = WIDE_ROWS_MAX / 2;
+        assert_eq!(of(most - 1, Some(0)).unwrap(), None);
+        assert_eq!(of(WIDE_ROWS_MAX, Some(0)).unwrap(), Some(most));
+        // The rows of a union's branches that have no such join are not counted.
+        assert_eq!(of(1 << 60, Some(7)).unwrap(), Some(most - 7));
+        assert!(of(1 << 60, Some(most + 1)).is_err() && of(1 << 60, None).is_err());
+        // Sums of small numbers, and counts, have room for them.
+        let small = call(AggregateKind::Sum, Some(Expr::Reg(2)));
+        let bounds = SumBounds { rows: 1 << 40, unmatched: Some(0), whole_sums: false, overflow: Overflow::Raise };
+        let cells = Accumulators::of(&[(&small, None)], &wide, false, bounds).unwrap();
+        assert_eq!((cells.cells.len(), cells.matches_max), (1, None));
     }
 
     #[test]

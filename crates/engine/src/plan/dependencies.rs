@@ -1,22 +1,25 @@
-//! Which parts of a group key are determined by the others: functional dependencies among registers.
+//! Which parts of a group key, or keys of an order, are determined by others: functional dependencies among registers.
 //!
 //! A table with one row for a key gives all rows with that key the same payload, so a register of the payload is
 //! determined by the key: in whatever pipeline, and through whatever tables both are handed on. A string that is
 //! determined by another part of a group key need not be compared; where it has no code, the place of it in its column
-//! stands for it.
+//! stands for it. The keys of groups determine what is aggregated. Of an order, a key that those before it determine
+//! tells no rows apart.
 //!
-//! Invariant: where all registers that determine another one are NULL, so is that one. A row that finds no match in a
-//! left join, whose payload is NULL, keeps it.
+//! A row that finds no match in a left join has a payload of NULL. It keeps a dependency where NULL of all registers
+//! that determine another one makes that NULL too, which holds of tables, and not of groups.
 
 use std::collections::BTreeSet;
 
-use crate::ir::{Expr, Fragment, JoinKind, Probe, Sink, Step};
+use crate::ir::{Expr, Fragment, JoinKind, Pipeline, Probe, Sink, Source, Step};
 
 /// Registers of a pipeline, and others whose values they determine.
 #[derive(Debug, Clone)]
 struct Dependency {
     of: Vec<usize>,
     determined: Vec<usize>,
+    /// Whether NULL of all registers that determine them makes them NULL.
+    keeps_null: bool,
 }
 
 /// The positions in the group key of a pipeline of those registers that the rest of the key determines, where the
@@ -29,22 +32,61 @@ pub(crate) fn determined_keys(fragment: &Fragment, pipeline: usize, is_unique: &
     if groups.len() < 2 || fragment.branches(pipeline).len() > 1 || fragment.is_probed(pipeline) {
         return Vec::new();
     }
-    let mut known: Vec<Vec<Dependency>> = Vec::with_capacity(pipeline + 1);
-    for index in 0..=pipeline {
-        known.push(dependencies(fragment, index, &known, is_unique));
-    }
+    let known = known(fragment, pipeline, is_unique);
     let mut rest: BTreeSet<usize> = groups.iter().filter_map(|(expr, _)| register(expr)).collect();
     let mut found = Vec::new();
     for (position, (expr, _)) in groups.iter().enumerate() {
         let Some(register) = register(expr) else { continue };
         let mut others = rest.clone();
         others.remove(&register);
-        if closure(&others, &known[pipeline]).contains(&register) {
+        if closure(&others, &known).contains(&register) {
             rest = others;
             found.push(position);
         }
     }
     found
+}
+
+/// The positions in the order of a pipeline of those keys that the keys before them determine, where the tables of
+/// these probes have one row for a key. Orders of windows keep all keys: frames and peers ask for them.
+pub(crate) fn determined_order(fragment: &Fragment, pipeline: usize, is_unique: &dyn Fn(&Probe) -> bool) -> Vec<usize> {
+    let Some(Sink::TopK(top)) = fragment.pipelines.get(pipeline).map(|pipeline| &pipeline.sink) else {
+        return Vec::new();
+    };
+    if top.keys.len() < 2 || !top.windows.is_empty() || top.first.is_some() {
+        return Vec::new();
+    }
+    let known = known(fragment, pipeline, is_unique);
+    let (mut before, mut found) = (BTreeSet::new(), Vec::new());
+    for (position, key) in top.keys.iter().enumerate() {
+        if is_determined(&key.expr, &closure(&before, &known)) {
+            found.push(position);
+        } else {
+            before.extend(register(&key.expr));
+        }
+    }
+    found
+}
+
+/// What holds among the registers of a pipeline.
+fn known(fragment: &Fragment, pipeline: usize, is_unique: &dyn Fn(&Probe) -> bool) -> Vec<Dependency> {
+    let mut known: Vec<Vec<Dependency>> = Vec::with_capacity(pipeline + 1);
+    for index in 0..=pipeline {
+        known.push(dependencies(fragment, index, &known, is_unique));
+    }
+    known.pop().unwrap_or_default()
+}
+
+/// Whether all registers that an expression reads, of which there are some, are among these.
+fn is_determined(expr: &Expr, registers: &BTreeSet<usize>) -> bool {
+    let (mut some, mut all) = (false, true);
+    expr.registers(&mut |register| (some, all) = (true, all && registers.contains(&register)));
+    some && all
+}
+
+/// Positions of the expressions that some registers determine.
+fn positions<'a>(exprs: impl Iterator<Item = &'a Expr>, registers: &BTreeSet<usize>) -> Vec<usize> {
+    exprs.enumerate().filter(|(_, expr)| is_determined(expr, registers)).map(|(position, _)| position).collect()
 }
 
 fn register(expr: &Expr) -> Option<usize> {
@@ -78,7 +120,14 @@ fn dependencies(
     is_unique: &dyn Fn(&Probe) -> bool,
 ) -> Vec<Dependency> {
     let pipeline = &fragment.pipelines[index];
-    let (mut found, mut first) = (Vec::new(), fragment.width(pipeline.source));
+    let mut found = match pipeline.source {
+        Source::Output(of) if fragment.branches(of).len() == 1 => match (fragment.pipelines.get(of), known.get(of)) {
+            (Some(output), Some(known)) => of_output(output, known),
+            _ => Vec::new(),
+        },
+        _ => Vec::new(),
+    };
+    let mut first = fragment.width(pipeline.source);
     for step in &pipeline.steps {
         let Step::Probe(probe) = step else { continue };
         // Binding refuses a probe of a pipeline that is not before this one.
@@ -90,6 +139,30 @@ fn dependencies(
         }
         first += probe.width(build.sink.payload_width());
     }
+    found
+}
+
+/// What holds of the output of a pipeline, of which `known` holds.
+fn of_output(output: &Pipeline, known: &[Dependency]) -> Vec<Dependency> {
+    let (columns, width): (Vec<&Expr>, usize) = match &output.sink {
+        Sink::Aggregate { groups, aggregates } => {
+            (groups.iter().map(|(expr, _)| expr).collect(), groups.len() + aggregates.len())
+        }
+        Sink::Rows { columns, .. } => (columns.iter().map(|(expr, _)| expr).collect(), columns.len()),
+        Sink::TopK(top) => (top.outputs.iter().map(|(expr, _)| expr).collect(), top.outputs.len()),
+        Sink::Build { .. } => return Vec::new(),
+    };
+    let mut found = Vec::new();
+    if matches!(output.sink, Sink::Aggregate { .. }) {
+        let of = (0..columns.len()).collect();
+        found.push(Dependency { of, determined: (columns.len()..width).collect(), keeps_null: false });
+    }
+    let position_of = |own: &usize| columns.iter().position(|expr| register(expr) == Some(*own));
+    found.extend(known.iter().filter_map(|dependency| {
+        let of = dependency.of.iter().map(position_of).collect::<Option<Vec<_>>>()?;
+        let all = closure(&dependency.of.iter().copied().collect(), known);
+        Some(Dependency { of, determined: positions(columns.iter().copied(), &all), keeps_null: false })
+    }));
     found
 }
 
@@ -112,11 +185,14 @@ fn through_probe(
         let determined: Vec<usize> = (first..first + payload.len()).collect();
         let here: Option<Vec<usize>> = probe.keys.iter().map(register).collect();
         let there: Option<Vec<usize>> = keys.iter().map(|key| register(key).and_then(as_payload)).collect();
-        found.extend(here.into_iter().chain(there).map(|of| Dependency { of, determined: determined.clone() }));
+        let dependency = |of| Dependency { of, determined: determined.clone(), keeps_null: true };
+        found.extend(here.into_iter().chain(there).map(dependency));
     }
-    for Dependency { of, determined } in of_build {
-        let of: Option<Vec<usize>> = of.iter().map(|own| as_payload(*own).or_else(|| as_key(*own))).collect();
-        let determined: Vec<usize> = determined.iter().filter_map(|own| as_payload(*own)).collect();
-        found.extend(of.map(|of| Dependency { of, determined }));
+    for dependency in of_build.iter().filter(|of| of.keeps_null || probe.kind == JoinKind::Inner) {
+        let as_own = |own: &usize| as_payload(*own).or_else(|| as_key(*own));
+        let of: Option<Vec<usize>> = dependency.of.iter().map(as_own).collect();
+        let all: BTreeSet<usize> = dependency.of.iter().chain(&dependency.determined).copied().collect();
+        let determined = positions(payload.iter(), &all).into_iter().map(|position| first + position).collect();
+        found.extend(of.map(|of| Dependency { of, determined, keeps_null: dependency.keeps_null }));
     }
 }

@@ -174,7 +174,7 @@ mod tests {
         };
         let calls = [call(AggregateKind::Count, None), call(AggregateKind::Min, Some(Expr::Reg(0)))];
         let registers = vec![Some(Facts::new(Ty::I64, true, Some((0, 99))))];
-        let bounds = SumBounds { rows: 1 << 20, whole_sums: false, overflow: Overflow::Raise };
+        let bounds = SumBounds { rows: 1 << 20, unmatched: None, whole_sums: false, overflow: Overflow::Raise };
         let rows: Vec<_> = calls.iter().map(|call| (call, None)).collect();
         let known = Accumulators::of(&rows, &registers, true, bounds).unwrap();
         let value = |output: &Output| GroupValue {
@@ -188,7 +188,7 @@ mod tests {
         let [of_count, of_least] = [&count, &least].map(|call| United::of(call, &values, 5).unwrap().unwrap());
         assert_eq!(of_least.cells.iter().map(|(op, _)| *op).collect::<Vec<_>>(), [CellOp::Max, CellOp::Add]);
         assert_eq!(of_least.facts.range, Some((0, 9)));
-        let bounds = SumBounds { rows: 1 << 40, whole_sums: false, overflow: Overflow::Raise };
+        let bounds = SumBounds { rows: 1 << 40, unmatched: None, whole_sums: false, overflow: Overflow::Raise };
         let aggregates = [(&count, Some(&of_count)), (&least, Some(&of_least))];
         let united = Accumulators::of(&aggregates, &[], false, bounds).unwrap();
         let scanned = |output: &Output| -> Vec<usize> {

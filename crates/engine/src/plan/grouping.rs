@@ -78,11 +78,13 @@ pub(crate) fn plan(
         }
     };
     let aggregates: Vec<_> = aggregates.iter().zip(united.iter().map(Option::as_ref)).collect();
-    let sums = SumBounds { rows: input.rows_out(), whole_sums: input.whole_sums, overflow: input.overflow };
+    let (rows, unmatched) = (input.rows_out(), input.unmatched_rows());
+    let sums = SumBounds { rows, unmatched, whole_sums: input.whole_sums, overflow: input.overflow };
     let exprs: Vec<&Expr> = groups.iter().map(|(expr, _)| expr).collect();
     let (values, _) = analyse(&exprs, registers, input.overflow)?;
     let pack = KeyPack::of_groups(&values);
-    let cells = Accumulators::of(&aggregates, registers, groups.is_empty(), sums)?;
+    let mut cells = Accumulators::of(&aggregates, registers, groups.is_empty(), sums)?;
+    cells.matches_max = cells.matches_max.map(|most| most.min(input.tuning.counted_matches));
     let share = split.share();
     // Twice the rows are never filled past half.
     let most = sums.rows.clamp(16, 1 << 60).saturating_mul(2).next_power_of_two();

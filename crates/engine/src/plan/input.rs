@@ -37,6 +37,8 @@ pub(crate) struct PipelineInput<'a> {
     pub(crate) several: bool,
     /// Whether the groups it leaves are scanned by another pipeline.
     pub(crate) scanned: bool,
+    /// Positions of the keys of its order that those before them determine.
+    pub(crate) determined: &'a [usize],
     /// What the result has for columns, if these are expressions over the groups it leaves.
     pub(crate) result: &'a [(Expr, DataType)],
     /// Whether a limit lets only some of its rows pass, or of those of another branch of its union.
@@ -97,6 +99,12 @@ pub(crate) fn rows_out(pipeline: &Pipeline, rows: u64, tables: &Tables) -> u64 {
     limit(pipeline).map_or(all, |limit| limit.min(all))
 }
 
+/// Most rows that come to the sink of a pipeline and are none of a join with several matches; none if there is no such
+/// join.
+pub(crate) fn unmatched_rows(pipeline: &Pipeline, tables: &Tables) -> Option<u64> {
+    multipliers(pipeline, tables).next().map(|_| 0)
+}
+
 /// Rows that a limit lets pass.
 pub(crate) fn limit(pipeline: &Pipeline) -> Option<u64> {
     pipeline.steps.iter().find_map(|step| match step {
@@ -121,6 +129,15 @@ impl PipelineInput<'_> {
         match self.branch {
             Some(branch) => branch.union.rows_out,
             None => rows_out(self.pipeline, self.rows, self.tables),
+        }
+    }
+
+    /// Most rows that come to the sink and are none of a join with several matches, those of all branches of a union;
+    /// none if there is no such join.
+    pub(crate) fn unmatched_rows(&self) -> Option<u64> {
+        match self.branch {
+            Some(branch) => branch.union.unmatched_rows,
+            None => unmatched_rows(self.pipeline, self.tables),
         }
     }
 

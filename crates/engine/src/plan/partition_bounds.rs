@@ -122,7 +122,7 @@ mod tests {
     fn ranks(order: &Facts, rows: u64) -> Ranks {
         let key = || OrderKey { expr: Expr::Reg(0), descending: true, nulls_first: false };
         let partition = Facts::new(Ty::I32, false, Some((0, 1023)));
-        Ranks::new(&[key(), key()], &[partition, order.clone()], rows).unwrap()
+        Ranks::new(&[key(), key()], &[partition, order.clone()], &[], rows).unwrap()
     }
 
     fn bounds(function: WindowFunction, wanted: u64, ranks: &Ranks, rows: u64) -> Option<PartitionBounds> {

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::error::Result;
+use crate::error::{EngineError, Result};
 use crate::facts::Facts;
 use crate::ir::{Expr, Sink};
 use crate::plan::groups::{Adding, Grouping, GroupsPlan};
-use crate::plan::input::PipelineInput;
+use crate::plan::input::{Branch, PipelineInput};
 use crate::plan::rows::{self, ListPlan, ResultPlan};
 use crate::plan::run_plan::RunPlan;
 use crate::plan::split::Split;
@@ -55,8 +55,15 @@ impl SinkPlan {
             }
             Sink::TopK(top) => SinkPlan::TopK(Arc::new(top::plan(input, top, registers, split)?)),
             Sink::Rows { columns, .. } if input.scanned => {
+                let (columns, registers) = match input.branch {
+                    Some(Branch { union, .. }) => (&union.groups, union.columns.as_slice()),
+                    None => (columns, registers),
+                };
                 let columns: Vec<&Expr> = columns.iter().map(|(expr, _)| expr).collect();
                 SinkPlan::List(Arc::new(rows::list(input, &columns, registers)?))
+            }
+            Sink::Rows { .. } if input.branch.is_some() => {
+                return Err(EngineError::Malformed("a union of rows that nothing scans".into()));
             }
             Sink::Rows { columns, limit } => {
                 SinkPlan::Rows(Arc::new(rows::result(input, (columns, *limit), registers)?))
@@ -82,6 +89,11 @@ impl SinkPlan {
             SinkPlan::Rows(rows) => rows.grows,
             SinkPlan::List(list) => list.grows,
         }
+    }
+
+    /// Matches past which its sums may be wrong; none if they are right for any number.
+    pub(crate) fn matches_max(&self) -> Option<u64> {
+        if let SinkPlan::Groups(groups, _) = self { groups.cells.matches_max } else { None }
     }
 
     /// Shared memory a warp for private cells or for runs, in bytes.

@@ -182,7 +182,7 @@ pub(crate) fn plan(input: &PipelineInput, top: &TopK, registers: &[Option<Facts>
     let exprs: Vec<&Expr> = top.keys.iter().map(|key| &key.expr).collect();
     let (values, _) = analyse(&exprs, registers, input.overflow)?;
     let rows = input.rows;
-    let numbered = Ranks::new(&top.keys, &values, rows)?;
+    let numbered = Ranks::new(&top.keys, &values, input.determined, rows)?;
     let bounds =
         top.first.map(|first| PartitionBounds::new(first, &top.windows, &numbered, rows)).transpose()?.flatten();
     let k = top.k.map_or_else(|| room_of_all(input, rows, bounds.as_ref()), |k| k.min(rows));

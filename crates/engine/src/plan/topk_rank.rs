@@ -133,15 +133,17 @@ impl Part {
 }
 
 impl Ranks {
-    /// The ranks of a table of so many rows; `values` is what is known of each key.
+    /// The ranks of a table of so many rows; `values` is what is known of each key. Keys at the positions `determined`
+    /// are those that others before them determine.
     ///
     /// # Errors
     /// Unsupported if the rank or the tail takes more than 128 bits.
-    pub(crate) fn new(keys: &[OrderKey], values: &[Facts], rows: u64) -> Result<Ranks> {
+    pub(crate) fn new(keys: &[OrderKey], values: &[Facts], determined: &[usize], rows: u64) -> Result<Ranks> {
         let mut parts = keys
             .iter()
             .enumerate()
             .zip(values)
+            .filter(|((position, _), _)| !determined.contains(position))
             .map(|(key, value)| Part::new(key, value))
             .collect::<Result<Vec<_>>>()?;
         let row_bits = bits(rows.into()).max(1);
@@ -228,7 +230,7 @@ mod tests {
     fn keys_lie_side_by_side_above_the_row() {
         let keys = [key(true, true), key(false, false)];
         let values = [value(Ty::I32, Some((-3, 4)), false), value(Ty::I64, Some((0, 255)), true)];
-        let ranks = Ranks::new(&keys, &values, 1000).unwrap();
+        let ranks = Ranks::new(&keys, &values, &[], 1000).unwrap();
         // 255 and NULL are 257 places.
         assert_eq!((ranks.key_bits, ranks.row_bits, ranks.element()), (3 + 9, 10, Element::U64));
         assert_eq!((ranks.parts[0].shift, ranks.parts[1].shift), (9, 0));
@@ -239,12 +241,12 @@ mod tests {
     #[test]
     fn a_float_has_room_for_null_among_its_bits() {
         let floats = value(Ty::F64, None, true);
-        let ranks = Ranks::new(&[key(true, true)], std::slice::from_ref(&floats), 1 << 31).unwrap();
+        let ranks = Ranks::new(&[key(true, true)], std::slice::from_ref(&floats), &[], 1 << 31).unwrap();
         assert_eq!((ranks.key_bits, ranks.row_bits, ranks.element()), (64, 32, Element::U128));
         assert_eq!(ranks.parts[0].null_place(), u64::MAX.into());
         let of = |count: usize| {
             let keys: Vec<OrderKey> = (0..count).map(|_| key(true, true)).collect();
-            Ranks::new(&keys, &vec![floats.clone(); count], 10)
+            Ranks::new(&keys, &vec![floats.clone(); count], &[], 10)
         };
         let three = of(3).unwrap();
         assert_eq!((three.leading, three.key_bits, three.tail_bits, three.row_bits), (2, 128, Some(64), 4));
@@ -255,7 +257,7 @@ mod tests {
         let three = [floats.clone(), floats.clone(), floats.clone()];
         let values = [&narrow[..1], &three, &narrow[1..]].concat();
         let keys: Vec<OrderKey> = values.iter().map(|_| key(true, true)).collect();
-        let cut = Ranks::new(&keys, &values, 1 << 20).unwrap();
+        let cut = Ranks::new(&keys, &values, &[], 1 << 20).unwrap();
         // 8 + 64 + 56 bits; the other 8 of the second float, the third and 8 more lie behind.
         assert_eq!((cut.leading, cut.key_bits, cut.tail_bits), (3, 128, Some(80)));
         let parts = cut.parts.iter().map(|part| (part.key, part.bits, part.below, part.shift)).collect::<Vec<_>>();
@@ -269,7 +271,7 @@ mod tests {
         let floats = value(Ty::F64, None, false);
         let of = |values: &[Facts]| {
             let keys: Vec<OrderKey> = values.iter().map(|_| key(false, false)).collect();
-            Ranks::new(&keys, values, 1 << 28).unwrap()
+            Ranks::new(&keys, values, &[], 1 << 28).unwrap()
         };
         let two = of(&[narrow.clone(), narrow.clone()]);
         assert_eq!((two.bits(), two.element()), (61, Element::U64));
@@ -289,7 +291,7 @@ mod tests {
     #[test]
     fn bounds_of_all_widths_fit_or_are_refused() {
         let one = [key(false, true)];
-        let of = |range, nullable| Ranks::new(&one, &[value(Ty::I128, Some(range), nullable)], 15);
+        let of = |range, nullable| Ranks::new(&one, &[value(Ty::I128, Some(range), nullable)], &[], 15);
         assert_eq!(of((7, 7), false).unwrap().key_bits, 0);
         assert_eq!(of((5, 4), true).unwrap().key_bits, 1, "no value and NULL");
         assert_eq!(of((i64::MIN.into(), i64::MAX.into()), true).unwrap().key_bits, 65);

@@ -35,6 +35,8 @@ pub(crate) struct Member<'a> {
     pub(crate) rows: u64,
     /// Most rows that come to its sink.
     pub(crate) rows_out: u64,
+    /// Most of them that are none of a join with several matches; none if it has no such join.
+    pub(crate) unmatched_rows: Option<u64>,
 }
 
 /// A column of one branch.
@@ -57,7 +59,7 @@ pub(crate) struct Union {
     pub(crate) branches: Vec<Vec<Column>>,
     /// Number of distinct values of each column, where it is known: at most the sum of those of the branches.
     pub(crate) distinct_counts: Vec<Option<u64>>,
-    /// Group expressions over the columns.
+    /// Group expressions over the columns; of rows all columns.
     pub(crate) groups: Vec<(Expr, DataType)>,
     /// Aggregates over the columns, and what each of them unites.
     pub(crate) aggregates: Vec<AggregateCall>,
@@ -66,6 +68,8 @@ pub(crate) struct Union {
     pub(crate) rows: u64,
     /// Most rows that come to the sink.
     pub(crate) rows_out: u64,
+    /// Most of them that are none of a join with several matches; none if no branch has such a join.
+    pub(crate) unmatched_rows: Option<u64>,
 }
 
 impl Union {
@@ -76,7 +80,8 @@ impl Union {
     pub(crate) fn of(members: &[Member], overflow: Overflow) -> Result<Union> {
         let sinks = members.iter().map(|member| match member.sink {
             Sink::Aggregate { groups, aggregates } => Ok((groups.as_slice(), aggregates.as_slice())),
-            _ => Err(malformed("a branch that does not aggregate")),
+            Sink::Rows { columns, limit: None } => Ok((columns.as_slice(), &[][..])),
+            _ => Err(malformed("a branch that neither aggregates nor gives all rows")),
         });
         let sinks = sinks.collect::<Result<Vec<_>>>()?;
         let Some((first, others)) = sinks.split_first() else { return Err(malformed("no branches")) };
@@ -89,8 +94,9 @@ impl Union {
                 && groups.iter().zip(first.0).all(|(one, other)| one.1 == other.1)
                 && calls.iter().zip(first.1).all(|(one, other)| is_like(one, other))
         };
-        if !others.iter().all(same) {
-            return Err(malformed("branches that aggregate differently"));
+        let are_rows = |member: &Member| matches!(member.sink, Sink::Rows { .. });
+        if !others.iter().all(same) || members.iter().any(|member| are_rows(member) != are_rows(&members[0])) {
+            return Err(malformed("branches that end differently"));
         }
         let mut columns = Columns { members, overflow, asked: Vec::new(), facts: Vec::new() };
         let groups = first.0.iter().enumerate().map(|(position, (_, data_type))| {
@@ -121,6 +127,8 @@ impl Union {
             };
             exprs.iter().zip(members).map(of_branch).try_fold(0u64, |sum, count| sum.checked_add(count?))
         };
+        let is_matched = members.iter().any(|member| member.unmatched_rows.is_some());
+        let unmatched = |member: &Member| member.unmatched_rows.unwrap_or(member.rows_out);
         Ok(Union {
             branches: members.iter().enumerate().map(branch).collect::<Result<_>>()?,
             distinct_counts: asked.iter().map(|(exprs, _)| distinct(exprs)).collect(),
@@ -133,6 +141,8 @@ impl Union {
                 .iter()
                 .fold(0u64, |rows, member| rows.saturating_add(member.rows_out))
                 .min(i64::MAX as u64),
+            unmatched_rows: is_matched
+                .then(|| members.iter().fold(0u64, |rows, member| rows.saturating_add(unmatched(member)))),
         })
     }
 }

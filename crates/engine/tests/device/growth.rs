@@ -2,8 +2,8 @@
 
 use arrow::datatypes::{DataType, Int32Type, Int64Type};
 use warpcube_engine::{
-    AggregateCall, BinaryOp, BindingCache, Engine, EngineError, Expr, Fragment, JoinKind, Pipeline, RunOptions,
-    RunReport, Sink, Source, Step, Ty,
+    AggregateCall, BinaryOp, BindingCache, Engine, EngineError, Expr, Fragment, JoinKind, Literal, Pipeline,
+    RunOptions, RunReport, Sink, Source, Step, Ty,
 };
 use warpcube_gpu::{Device, EmulatorOptions, LaneOrder};
 
@@ -204,6 +204,30 @@ fn join_tables_for_the_rows_that_are_expected() {
             assert!(report.grown > 0 && report.reruns == 0, "{} {}", report.grown, report.reruns);
             assert_eq!(compare_again(&engine, &fragment, &cache, &[&facts, &side(12_000)]).grown, 0);
         }
+    }
+}
+
+#[test]
+fn rows_of_unions() {
+    let rows = |table, most, columns: &[Expr]| Pipeline {
+        source: Source::Table(table),
+        steps: vec![per_mille(most)],
+        sink: Sink::Rows { columns: columns.iter().map(|expr| (expr.clone(), DataType::Int64)).collect(), limit: None },
+    };
+    let null = Expr::Literal(Literal::Null, Ty::I64);
+    // Columns that only one branch has, and one word or several a row.
+    for columns in [[vec![reg(2)], vec![reg(4)]], [vec![reg(0), reg(2), reg(4)], vec![reg(4), null, reg(0)]]] {
+        let [first, second] = &columns;
+        let calls = vec![count(), count_of(reg(first.len() - 1)), sum(reg(first.len() / 2), DataType::Int64)];
+        let by = if first.len() > 1 { by_key() } else { vec![] };
+        let root = Pipeline {
+            source: Source::Output(1),
+            steps: vec![],
+            sink: Sink::Aggregate { groups: by, aggregates: calls },
+        };
+        let pipelines = vec![rows(0, 700, first), rows(1, 900, second), root];
+        let whole = Fragment { unions: std::iter::once(0..2).collect(), ..fragment(&[5, 5], pipelines) };
+        check_growth(&whole, &[&facts(6_000, 60), &facts(3_000, 90)]);
     }
 }
 

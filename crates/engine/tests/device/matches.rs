@@ -185,6 +185,39 @@ fn sums_of_many_matches_are_exact() {
 }
 
 #[test]
+fn sums_over_joins_that_may_have_billions_of_rows_are_exact_and_count_them() {
+    let unlike = |name: &'static str, rows: usize, keys: usize| {
+        MemoryTable::new(
+            name,
+            vec![
+                ("k", numbers::<Int64Type>(rows, move |row| Some((row % keys) as i64))),
+                ("v", numbers::<Int64Type>(rows, |row| Some(i64::MAX / 40_000 - row as i64))),
+            ],
+        )
+    };
+    // Of 3,000 · 2,000 · 1,500 rows the keys leave 1,500 · 2 · 3.
+    let tables = [&unlike("facts", 3_000, 1_000), &unlike("twice", 2_000, 1_000), &unlike("thrice", 1_500, 500)];
+    let joins = |groups: Vec<(Expr, DataType)>, kinds: [JoinKind; 2]| {
+        let steps = vec![probe(0, vec![reg(0)], kinds[0]), probe(1, vec![reg(0)], kinds[1])];
+        let calls = vec![count(), sum(reg(2), DataType::Int64), sum(reg(3), DataType::Int64)];
+        let build = |table| builds(table, vec![], vec![reg(0)], vec![reg(1)]);
+        fragment(&[2, 2, 2], vec![build(1), build(2), aggregates(0, steps, groups, calls)])
+    };
+    let (inner, left) = (JoinKind::Inner, JoinKind::Left);
+    check_orders(&joins(vec![], [inner, inner]), &tables);
+    check_orders(&joins(vec![(reg(0), DataType::Int64)], [left, inner]), &tables);
+    // The third table has half of the keys: a row without a match counts as one of a LEFT JOIN.
+    for (kinds, matches) in [([inner, inner], 1_500 * 2 * 3), ([inner, left], 1_500 * 2 * 3 + 1_500 * 2)] {
+        let counting = |most: u64| {
+            let engine = engine(LaneOrder::Forward).with_tuning(format!("counted_matches={most}").parse().unwrap());
+            run(&engine, &joins(vec![(reg(0), DataType::Int64)], kinds), &tables).map(|_| ())
+        };
+        counting(matches).unwrap();
+        assert!(matches!(counting(matches - 1), Err(EngineError::Evaluation("an overflow"))));
+    }
+}
+
+#[test]
 fn where_one_match_is_asked_for_several_are_refused() {
     let tables = [&facts(500, 60, 1), &several(300, 60, 1)];
     let engine = engine(LaneOrder::Forward);

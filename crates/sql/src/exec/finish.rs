@@ -6,10 +6,11 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Float64Array};
-use arrow::compute::cast;
+use arrow::compute::{cast, concat_batches};
 use arrow::datatypes::{Decimal128Type, Float64Type, Int64Type, SchemaRef, i256};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::error::{DataFusionError, Result};
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use crate::lower::Finish;
 use crate::mend::canonical_nans;
@@ -26,8 +27,27 @@ const DIFFERENCE_MIN: f64 = 2e-5;
 #[error("a variance of values that are large beside their differences")]
 pub(crate) struct Cancelled;
 
-/// The node's output from the fragment's batch: a column for each step, and for a variance the sums it is made of.
+/// Rows that one core finishes at a time.
+const PART_ROWS: usize = 1024;
+
+/// The node's output from the fragment's batch: a column for each step, and for a variance the sums it is made of. Many
+/// rows are computed on all cores.
 pub(crate) fn finish(batch: &RecordBatch, steps: &[Finish], schema: &SchemaRef) -> Result<RecordBatch> {
+    let computes =
+        |step: &Finish| matches!(step, Finish::Variance { .. } | Finish::FloatVariance { .. } | Finish::Pairs { .. });
+    let rows = batch.num_rows();
+    if rows < 2 * PART_ROWS || !steps.iter().any(computes) {
+        return finish_part(batch, steps, schema);
+    }
+    let part = |number: usize| {
+        let first = number * PART_ROWS;
+        finish_part(&batch.slice(first, PART_ROWS.min(rows - first)), steps, schema)
+    };
+    let parts = (0..rows.div_ceil(PART_ROWS)).into_par_iter().map(part).collect::<Result<Vec<_>>>()?;
+    Ok(concat_batches(schema, &parts)?)
+}
+
+fn finish_part(batch: &RecordBatch, steps: &[Finish], schema: &SchemaRef) -> Result<RecordBatch> {
     let is_global = !steps.iter().any(|step| matches!(step, Finish::Group(_)));
     let mut rest = batch.columns();
     let mut columns: Vec<ArrayRef> = Vec::with_capacity(steps.len());

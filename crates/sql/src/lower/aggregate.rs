@@ -147,8 +147,8 @@ fn translate_call(
                 "min" | "bool_and" => AggregateKind::Min,
                 _ => AggregateKind::Max,
             };
-            // What has more than 38 digits by its type hardly ever has as few as the device's cells take.
-            let is_wide = matches!(data_type, DataType::Decimal256(_, _));
+            // Extremes of decimals of 256 bits need cells of as many; their sums raise where they need them.
+            let is_wide = matches!(data_type, DataType::Decimal256(_, _)) && name != "sum";
             Ty::of(data_type).filter(|_| !is_wide).ok_or_else(|| format!("{name} of type {data_type}"))?;
             let argument = translator.translate(argument)?;
             Ok(Finish::Aggregate(add(kind, Some(argument), data_type)))

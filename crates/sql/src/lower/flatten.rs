@@ -1,14 +1,15 @@
 //! Plans as graphs: what projects, filters and names dissolves into expressions over base columns.
 
 use arrow::datatypes::SchemaRef;
+use datafusion::common::JoinType;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{Expr, FetchType, Limit, LogicalPlan, SkipType};
 
-use super::Reason;
 use super::columns::{BaseColumn, rewrite, text};
-use super::graph::{Core, Graph, Grouped, Relation, RowLimit, source_of};
+use super::graph::{Core, Graph, Grouped, InnerRows, Relation, RowLimit, source_of};
 use super::tables::TableFacts;
+use super::{Reason, unions};
 use crate::shared::SharedTable;
 use crate::walk::Walk;
 
@@ -64,6 +65,10 @@ impl Graph {
                 let relation = self.add(Relation::Groups(Box::new(grouped)), core);
                 Ok(BaseColumn::all(relation, aggregate.schema.fields()))
             }
+            LogicalPlan::Union(_) if !facts.apart => self.union(plan, facts, core),
+            LogicalPlan::Join(join) if join.join_type == JoinType::Full && !facts.apart => {
+                self.union(plan, facts, core)
+            }
             LogicalPlan::Join(join) => self.join(join, facts, core),
             LogicalPlan::Window(window) if !facts.apart => self.windows(window, facts, core),
             LogicalPlan::Sort(sort) => match sort.fetch {
@@ -74,6 +79,19 @@ impl Graph {
             LogicalPlan::Limit(limit) => self.limit(limit, facts, core),
             other => Err(format!("its input has a {}", kind_of(other))),
         }
+    }
+
+    /// Adds the rows of a union, as pipelines of their own leave them.
+    fn union(&mut self, plan: &LogicalPlan, facts: &TableFacts, core: &mut Core) -> Result<Vec<Expr>, Reason> {
+        let (mut all, fields) = (Vec::new(), plan.schema().fields());
+        for branch in unions::branches(plan)?.unwrap_or_default() {
+            let (mut graph, mut own) = (Graph::new(facts.options.clone()), Core::default());
+            let outputs = graph.flatten(&branch, facts, &mut own)?;
+            own.without_limit("a union")?;
+            all.push(InnerRows::of(graph, own, outputs, fields, None));
+        }
+        let rows = InnerRows::united(all).ok_or("a union without branches")?;
+        Ok(self.inner_rows(rows, fields, core))
     }
 
     fn limit(&mut self, limit: &Limit, facts: &TableFacts, core: &mut Core) -> Result<Vec<Expr>, Reason> {

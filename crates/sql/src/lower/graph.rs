@@ -26,8 +26,8 @@ pub(crate) enum Relation {
     Table(Arc<TableInfo>),
     /// The groups of an aggregation below.
     Groups(Box<Grouped>),
-    /// Rows that a pipeline of their own leaves: those of a shared table, the first ones by an order, or those of
-    /// windows.
+    /// Rows that a pipeline of their own leaves: those of a shared table, of a union, the first ones by an order, or
+    /// those of windows.
     Inner(Box<InnerRows>),
     /// No rows: the one column of a mark join, which tells whether a row of the core that it hangs on has a match.
     Mark,
@@ -159,6 +159,8 @@ pub(crate) struct InnerRows {
     pub(super) order: Option<InnerOrder>,
     /// What windows add to the rows.
     pub(super) windows: Option<InnerWindows>,
+    /// Further rows of the same types, of which all together are a union; these have neither an order nor windows.
+    pub(super) others: Vec<InnerRows>,
 }
 
 /// Columns that windows add to the rows of a sort.
@@ -197,7 +199,7 @@ pub(crate) struct InnerOrder {
 impl InnerRows {
     /// Rows, as far as they are known.
     pub(super) fn rows(&self) -> u64 {
-        let all = self.graph.rows_max();
+        let all = self.others.iter().map(InnerRows::rows).fold(self.graph.rows_max(), u64::saturating_add);
         self.order.as_ref().map_or(all, |order| all.min(order.rows - order.skip))
     }
 }

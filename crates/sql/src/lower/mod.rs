@@ -28,6 +28,7 @@ mod graph;
 mod grouping_sets;
 mod host_operators;
 mod joins;
+mod look_ups;
 mod node;
 mod operators;
 mod order_statistics;
@@ -136,6 +137,12 @@ impl Lowered {
         matches!(root, Some(Sink::TopK(TopK { k: None, .. }))) && !self.has_groups()
     }
 
+    /// Whether the root gives rows of a table in their order.
+    pub(crate) fn looks_up(&self) -> bool {
+        let root = self.fragment.pipelines.last().map(|root| &root.sink);
+        matches!(root, Some(Sink::TopK(TopK { k: None, keys, .. })) if keys.is_empty())
+    }
+
     /// Whether windows are computed.
     pub(crate) fn has_windows(&self) -> bool {
         let windows = |pipeline: &Pipeline| matches!(&pipeline.sink, Sink::TopK(top) if !top.windows.is_empty());
@@ -242,7 +249,14 @@ pub(crate) struct Refused {
 pub(crate) fn lower(plan: &LogicalPlan, facts: &mut TableFacts, refused: &mut Vec<Refused>) -> Result<LogicalPlan> {
     let (query, tables) = split(plan.clone())?;
     facts.shared = SharedTables::of(&query, tables)?;
-    let query = lower_parts(&query, facts, refused)?;
+    let looked_up = match !facts.apart && look_ups::looks_up(&query) {
+        true => look_ups::look_up(&query, facts, refused).ok(),
+        false => None,
+    };
+    let query = match looked_up {
+        Some(device) => device,
+        None => lower_parts(&query, facts, refused)?,
+    };
     let (mut tables, mut lowered): (Vec<Shared>, Vec<Shared>) = (facts.shared.read_by(&query)?, Vec::new());
     // Parts of tables may have taken in others.
     while let Some(next) = tables.pop() {

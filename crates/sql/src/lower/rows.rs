@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A limit stays above the node, which gives as many rows as it lets pass. A full join is two nodes: the left join, and
-//! the rows of the right side without a match. Rows of one table are not moved.
+//! the rows of the right side without a match. Rows of one table are looked up ([`super::look_ups`]).
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ pub(super) fn gives_rows(plan: &LogicalPlan) -> bool {
 }
 
 /// Whether a filter stands above what a plan projects and filters.
-fn is_filtered(plan: &LogicalPlan) -> bool {
+pub(super) fn is_filtered(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Filter(_) => true,
         LogicalPlan::Projection(projection) => is_filtered(&projection.input),

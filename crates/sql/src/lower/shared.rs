@@ -123,7 +123,14 @@ impl InnerRows {
     ) -> InnerRows {
         reducers::reduce(&mut graph, &mut core);
         let types = fields.iter().map(|field| field.data_type().clone()).collect();
-        InnerRows { id, graph, core, outputs, types, order: None, windows: None }
+        InnerRows { id, graph, core, outputs, types, order: None, windows: None, others: Vec::new() }
+    }
+
+    /// The rows of a union, by those of each branch; none if there are no branches.
+    pub(super) fn united(branches: Vec<InnerRows>) -> Option<InnerRows> {
+        let mut branches = branches.into_iter();
+        let first = branches.next()?;
+        Some(InnerRows { others: branches.collect(), ..first })
     }
 
     /// The sink that leaves them.
@@ -177,15 +184,19 @@ impl Writer<'_, '_> {
         let pipeline = match known {
             Some(known) => known,
             None => {
-                let reads = rows.reads();
-                let mut tree = Tree::plan(&rows.graph, &rows.core, &reads)?;
-                // Arguments are numbered in one list.
-                tree.arguments = self.tree.arguments.take();
-                let mut writer = Writer { tree: &tree, written: std::mem::take(&mut self.written) };
-                let root = writer.root(&reads, |translator| rows.sink(translator));
-                self.written = writer.written;
-                self.tree.arguments.replace(tree.arguments);
-                self.push(root?)
+                let mut branches = Vec::with_capacity(1 + rows.others.len());
+                for rows in std::iter::once(rows).chain(&rows.others) {
+                    let reads = rows.reads();
+                    let mut tree = Tree::plan(&rows.graph, &rows.core, &reads)?;
+                    // Arguments are numbered in one list.
+                    tree.arguments = self.tree.arguments.take();
+                    let mut writer = Writer { tree: &tree, written: std::mem::take(&mut self.written) };
+                    let root = writer.root(&reads, |translator| rows.sink(translator));
+                    self.written = writer.written;
+                    self.tree.arguments.replace(tree.arguments);
+                    branches.push(root?);
+                }
+                self.written.union(branches)
             }
         };
         self.written.shared.extend(rows.id.map(|id| (id, (pipeline, Vec::new()))));

@@ -29,10 +29,10 @@ use super::tree::Tree;
 use super::{Finish, Lowered, Reason, reducers};
 use crate::walk::PlanWalk;
 
-/// Whether a sort is one of a join, of windows or of groups.
+/// Whether a sort is one of a join, of windows, of a union or of groups.
 pub(super) fn orders_output(sort: &Sort) -> bool {
     let source = source_of(&sort.input);
-    let has_rows = matches!(source, LogicalPlan::Join(_) | LogicalPlan::Window(_));
+    let has_rows = matches!(source, LogicalPlan::Join(_) | LogicalPlan::Window(_) | LogicalPlan::Union(_));
     sort.fetch != Some(0) && (is_grouped(source) || has_rows)
 }
 
@@ -43,7 +43,11 @@ pub(super) fn orders_table(sort: &Sort) -> bool {
 
 /// What a sort is, for reports.
 pub(super) fn what(sort: &Sort) -> &'static str {
-    if sort.fetch.is_some() { "top-k" } else { "sort" }
+    match sort.fetch {
+        Some(_) => "top-k",
+        None if sort.expr.is_empty() => "rows",
+        None => "sort",
+    }
 }
 
 /// Puts projections that compute something above the sorts for first rows of one table:

@@ -70,6 +70,16 @@ impl Written {
         (Fragment { tables, pipelines, unions, result: Vec::new(), overflow: Overflow::default() }, infos)
     }
 
+    /// Adds pipelines that leave the same groups or rows; the last one stands for all.
+    pub(super) fn union(&mut self, branches: Vec<Pipeline>) -> usize {
+        let first = self.pipelines.len();
+        if branches.len() > 1 {
+            self.unions.push(first..first + branches.len());
+        }
+        self.pipelines.extend(branches);
+        self.pipelines.len() - 1
+    }
+
     /// Writes an aggregation with all below it; branches of a union are the last pipelines, side by side. The result
     /// tells how each output is made from groups and aggregates.
     fn aggregation(&mut self, grouped: &Grouped, arguments: &ArgumentList) -> Result<Vec<Finish>, Reason> {
@@ -94,11 +104,7 @@ impl Written {
         if finish.iter().any(|other| *other != of_outputs) || !branches.iter().all(|one| are_alike(one, &branches[0])) {
             return Err("a union whose branches are aggregated in several ways".into());
         }
-        let first = self.pipelines.len();
-        if branches.len() > 1 {
-            self.unions.push(first..first + branches.len());
-        }
-        self.pipelines.extend(branches);
+        self.union(branches);
         match (&grouped.sets, over) {
             (Some(sets), over) => sets.write(&mut self.pipelines, &mut self.unions, &grouped.types, over.as_ref())?,
             (None, Some(over)) => {

@@ -264,6 +264,10 @@ impl Placer for Placing {
             return Err(reason(&costs));
         }
         let is_there = self.engine.is_some() && missing.is_empty();
+        if lowered.looks_up() && !is_there {
+            self.declined.lock().push(Declined { missing, load: None });
+            return Err("rows of a table whose columns are not on the device".into());
+        }
         let is_under_way = self.ledger.is_under_way(&lowered.identity);
         let pays = costs.gpu() <= factor * costs.cpu || factor > 0.0 && costs.load_is_slight();
         if is_there || !is_under_way && !too_many && pays {
