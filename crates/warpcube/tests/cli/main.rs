@@ -16,6 +16,7 @@ mod cube_text;
 mod cubes;
 mod data;
 mod depth;
+#[cfg(feature = "remote")]
 mod elsewhere;
 mod endings;
 mod formats;
@@ -23,6 +24,7 @@ mod harness;
 mod outputs;
 mod pipes;
 mod scripts;
+#[cfg(feature = "remote")]
 mod server;
 mod settings;
 mod shell;

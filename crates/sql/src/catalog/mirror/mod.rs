@@ -15,7 +15,7 @@ mod answers;
 mod clients;
 mod place;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -44,6 +44,8 @@ use crate::settings::Settings;
 const AT_ONCE: usize = 8;
 /// How long a set is kept that no table has and no statement has asked for.
 const KEPT: Duration = Duration::from_secs(3600);
+/// How long one of files that have changed is: for the statements that read it.
+const KEPT_OF_BEFORE: Duration = Duration::from_secs(600);
 
 /// The files elsewhere that a database has looked at.
 #[derive(Debug, Default)]
@@ -144,7 +146,7 @@ impl Mirror {
         let parent = settings.and_then(|settings| settings.database.spill_folder.clone());
         let parent = parent.unwrap_or_else(std::env::temp_dir);
         let mut own = self.state.lock();
-        own.sets.retain(|set| Arc::strong_count(set) > 1 || set.used.lock().elapsed() < KEPT);
+        own.sets = kept(std::mem::take(&mut own.sets), Instant::now());
         let folder = match &own.folder {
             Some(folder) => folder.content(),
             None => {
@@ -261,6 +263,21 @@ impl MirrorSet {
     }
 }
 
+/// The sets that are of use, in their order.
+fn kept(sets: Vec<Arc<MirrorSet>>, now: Instant) -> Vec<Arc<MirrorSet>> {
+    let mut locations = HashSet::new();
+    let mut kept = Vec::new();
+    for set in sets.into_iter().rev() {
+        let longest = if locations.insert((set.place.clone(), set.is_parquet)) { KEPT } else { KEPT_OF_BEFORE };
+        let unused = now.saturating_duration_since(*set.used.lock());
+        if Arc::strong_count(&set) > 1 || unused < longest {
+            kept.push(set);
+        }
+    }
+    kept.reverse();
+    kept
+}
+
 /// The format that a file's name tells.
 fn kind_of(file: &ObjectMeta) -> Option<&'static str> {
     FileType::by_extension(file.location.as_ref()).map(|(kind, _)| kind.name)
@@ -285,4 +302,38 @@ fn is_same(looked_at: &ObjectMeta, sent: &ObjectMeta) -> bool {
             // Lists tell milliseconds, answers seconds.
             _ => looked_at.last_modified.timestamp() == sent.last_modified.timestamp(),
         }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::object_store::memory::InMemory;
+
+    use super::*;
+
+    #[test]
+    fn sets_are_kept_while_they_are_of_use() {
+        let folder = tempfile::tempdir().unwrap();
+        let set = |number: u64, location: &str| {
+            Arc::new(MirrorSet {
+                place: Place::parse(location).unwrap(),
+                number,
+                store: Arc::new(InMemory::new()),
+                named: None,
+                is_parquet: false,
+                files: Vec::new(),
+                places: HashMap::new(),
+                folder: folder.path().join(number.to_string()),
+                used: Mutex::new(Instant::now()),
+            })
+        };
+        let held = set(3, "s3://c/x.csv");
+        let sets = vec![set(1, "s3://a/x.csv"), set(2, "s3://a/x.csv"), held.clone(), set(4, "s3://b/x.csv")];
+        let numbers = |sets: &[Arc<MirrorSet>]| sets.iter().map(|set| set.number).collect::<Vec<_>>();
+        let sets = kept(sets, Instant::now());
+        assert_eq!(numbers(&sets), [1, 2, 3, 4]);
+        // The first one has a successor.
+        let sets = kept(sets, Instant::now() + 2 * KEPT_OF_BEFORE);
+        assert_eq!(numbers(&sets), [2, 3, 4]);
+        assert_eq!(numbers(&kept(sets, Instant::now() + 2 * KEPT)), [3]);
+    }
 }
