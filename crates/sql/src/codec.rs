@@ -8,6 +8,7 @@
 //! Invariant: a plan that would come back as another one is refused when it is encoded.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
@@ -28,6 +29,7 @@ use datafusion_proto::logical_plan::LogicalExtensionCodec;
 
 use crate::catalog::{TextKeys, check_received, listing_of, with_format};
 use crate::error::{Result, SqlError, one_line};
+use crate::locations::mirrored;
 use crate::lower::DeviceNode;
 use crate::mend;
 use crate::shared::{SharedTable, With, hoisted};
@@ -157,6 +159,10 @@ impl TableProvider for NamedTable {
 /// The bytes of an optimised plan; `context` has the connection's functions.
 pub(crate) fn encode(plan: &LogicalPlan, context: &TaskContext) -> Result<Vec<u8>> {
     check_kind(plan).map_err(SqlError::PlanEncode)?;
+    if let Some(scan) = scans(&expanded(plan)?)?.iter().find(|scan| is_elsewhere(scan)) {
+        let reason = format!("table '{}' is over files elsewhere, whose places only this process has", scan.table_name);
+        return Err(SqlError::PlanEncode(reason));
+    }
     let plan = without_hints(plan)?;
     let refused = |error: DataFusionError| SqlError::PlanEncode(reason(error));
     let body = logical_plan_to_bytes_with_extension_codec(&plan, &PlanCodec).map_err(refused)?;
@@ -331,6 +337,15 @@ fn scans(plan: &LogicalPlan) -> DataFusionResult<Vec<TableScan>> {
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(scans)
+}
+
+/// Whether a table is over files elsewhere.
+fn is_elsewhere(scan: &TableScan) -> bool {
+    let is_mirrored = |path: PathBuf| mirrored(&path).is_some();
+    let provider = source_as_provider(&scan.source).ok();
+    let listing = provider.as_ref().and_then(|provider| listing_of(provider.as_ref()));
+    let mut urls = listing.into_iter().flat_map(|listing| listing.table_paths());
+    urls.any(|url| url.get_url().to_file_path().is_ok_and(is_mirrored))
 }
 
 /// The table behind a source, if it is known by its name alone.

@@ -22,7 +22,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use parking_lot::{Mutex, RwLock};
 
 use crate::access::check_start;
-use crate::catalog::{self, CATALOG, Catalogs, FileMemory, HeaderSaid, KeptCatalog, SCHEMA, TextCasts};
+use crate::catalog::{self, CATALOG, Catalogs, FileMemory, HeaderSaid, KeptCatalog, Mirror, SCHEMA, TextCasts};
 use crate::cubes::{CubeFunction, Cubes};
 use crate::device::DeviceSlot;
 use crate::engines::Engines;
@@ -106,6 +106,8 @@ pub(crate) struct Shared {
     pub(crate) tables: EngineTables,
     pub(crate) planner: Arc<DevicePlanner>,
     pub(crate) cubes: Arc<Cubes>,
+    /// The files elsewhere.
+    pub(crate) mirror: Arc<Mirror>,
     pub(crate) kept: KeptPlans,
     /// What the database was opened with.
     pub(crate) start: Start,
@@ -160,11 +162,12 @@ impl Database {
     /// A setting that does not exist or does not take its value (named with its origin), or a device that is insisted
     /// on and cannot be opened.
     pub fn open(options: DatabaseOptions) -> Result<Database> {
+        let mirror: Arc<Mirror> = Arc::default();
         let mut config = SessionConfig::new()
             .with_information_schema(true)
             .with_create_default_catalog_and_schema(false)
             .with_default_catalog_and_schema(CATALOG, SCHEMA)
-            .with_extension(Arc::new(FileMemory::default()))
+            .with_extension(Arc::new(FileMemory::new(mirror.clone())))
             .with_extension(Arc::new(TextCasts { of_array: read_texts, of_expr: cast_of_text }));
         let mut settings = Settings::default();
         let mut origins = BTreeMap::new();
@@ -200,7 +203,7 @@ impl Database {
         }
         let device = Arc::new(DeviceSlot::default());
         device.choose(&settings)?;
-        let mut runtime = runtime::build(&settings.database)?;
+        let mut runtime = runtime::build(&settings.database, mirror.clone())?;
         for (name, value) in choice.into_values() {
             let set = runtime::set(&runtime, &name, &value, &settings.database);
             runtime = set.map_err(|error| {
@@ -251,6 +254,7 @@ impl Database {
             tables: EngineTables::new(engines),
             planner,
             cubes,
+            mirror,
             kept: KeptPlans::default(),
             start: Start { settings, others, origins },
             first: context.state(),

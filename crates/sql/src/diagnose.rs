@@ -30,6 +30,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use crate::csv_lines::compression;
 use crate::error::{A_CSV_FILE, A_JSON_FILE, A_PARQUET_FILE, AN_ARROW_FILE, SqlError, one_line, panic_text};
+use crate::locations::{mirrored, shown};
 use crate::text_formats::plain_source;
 use csv::Csv;
 
@@ -134,6 +135,9 @@ impl Suspect {
 
     /// How much of the file is worth looking at for an error; none if it is of another format or place.
     fn depth(&self, error: &SqlError) -> Option<Depth> {
+        if mirrored(&self.path).is_some_and(|file| file.is_fetched) {
+            return None;
+        }
         match error {
             SqlError::FileCorrupt { path, .. } => {
                 let own = match self.format {
@@ -163,7 +167,7 @@ impl Suspect {
         }
         catch_unwind(AssertUnwindSafe(|| self.read(depth, search))).unwrap_or_else(|panic| {
             let reason = format!("its reader gave up: {}", panic_text(panic.as_ref()));
-            Some(SqlError::FileCorrupt { path: self.path.display().to_string(), reason })
+            Some(SqlError::FileCorrupt { path: shown(&self.path), reason })
         })
     }
 
@@ -178,12 +182,12 @@ impl Suspect {
     fn read(&self, depth: Depth, search: &Search) -> Option<SqlError> {
         let file = match File::open(&self.path) {
             Ok(file) => file,
-            Err(error) => return Some(SqlError::FileAccess(format!("{}: {error}", self.path.display()))),
+            Err(error) => return Some(SqlError::FileAccess(format!("{}: {error}", shown(&self.path)))),
         };
         if depth == Depth::Open {
             return None;
         }
-        let path = self.path.display().to_string();
+        let path = shown(&self.path);
         let corrupt = |reason: String| Some(SqlError::FileCorrupt { path: path.clone(), reason: one_line(&reason) });
         match &self.format {
             Format::Parquet => pages::read(&self.path, self.columns.as_ref(), search).and_then(corrupt),

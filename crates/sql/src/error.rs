@@ -161,6 +161,14 @@ pub enum SqlError {
     /// A statement that writes files through a connection that is read-only.
     #[error("FILE-008 {0}: the session is read-only (warpcube.read_only)")]
     ReadOnly(String),
+    /// A server of files that does not answer, or refuses.
+    #[error("FILE-010 {url}: {reason}")]
+    FileElsewhere {
+        /// Where the file is, without what follows `?`.
+        url: String,
+        /// What the server says, and what to do.
+        reason: String,
+    },
     /// A COPY into a folder that has files.
     #[error(
         "FILE-009 {path}: it has files; COPY … OPTIONS (append true) adds to them, OPTIONS (overwrite true) replaces \
@@ -390,7 +398,9 @@ fn sort(error: &DataFusionError) -> SqlError {
             tracing::debug!(text, "internal error");
             internal::of_statement(&one_line(text)).unwrap_or_else(|| SqlError::Internal(in_words(text)))
         }
-        DataFusionError::ObjectStore(store) => SqlError::FileAccess(one_line(&store.to_string())),
+        DataFusionError::ObjectStore(store) => {
+            own_cause(store.as_ref()).unwrap_or_else(|| SqlError::FileAccess(one_line(&store.to_string())))
+        }
         DataFusionError::IoError(io) => io_error(io, &io.to_string()),
         DataFusionError::ParquetError(parquet) => parquet_error(parquet),
         // The enum grows with DataFusion's features; what is not known here is shown as it is.
@@ -426,7 +436,13 @@ fn external(error: &(dyn std::error::Error + Send + Sync + 'static)) -> SqlError
     if let Some(error) = error.downcast_ref::<tokio::task::JoinError>() {
         return SqlError::Internal(one_line(&error.to_string()));
     }
-    SqlError::Execution(in_words(&error.to_string()))
+    own_cause(error).unwrap_or_else(|| SqlError::Execution(in_words(&error.to_string())))
+}
+
+/// The error of ours that an error of a store comes from.
+fn own_cause(error: &(dyn std::error::Error + 'static)) -> Option<SqlError> {
+    std::iter::successors(Some(error), |error| error.source())
+        .find_map(|error| error.downcast_ref::<SqlError>().cloned())
 }
 
 fn arrow_error(error: &ArrowError) -> SqlError {

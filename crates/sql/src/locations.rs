@@ -1,4 +1,5 @@
-//! Locations of files on this machine: paths, URLs, patterns, and the folders that statements may reach.
+//! Locations of files: paths, URLs, patterns, the folders that statements may reach, and where files that are elsewhere
+//! have their places on this machine.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -100,6 +101,47 @@ fn decoded(path: &str) -> Vec<u8> {
     bytes
 }
 
+/// Whether a location is that of files elsewhere: in a bucket of S3, or on a web server.
+pub(crate) fn is_elsewhere(location: &str) -> bool {
+    let begins = |scheme: &str| location.get(..scheme.len()).is_some_and(|front| front.eq_ignore_ascii_case(scheme));
+    ["s3://", "https://", "http://"].iter().any(|scheme| begins(scheme))
+}
+
+/// How the name of a hidden folder begins and ends that has the places of files elsewhere.
+const MIRROR: (&str, &str) = (".elsewhere.", ".warpcube-staging");
+
+/// The folder in a mirror of files whose bytes are fetched when they are read: in their places are none.
+pub(crate) const FETCHED: &str = "fetched";
+
+/// The folder in a mirror of files that were copied whole.
+pub(crate) const COPIED: &str = "copied";
+
+/// What a place in a mirror stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mirrored {
+    /// Whether the file's bytes are fetched when they are read.
+    pub(crate) is_fetched: bool,
+    /// The number of the set of files that it is one of.
+    pub(crate) set: u64,
+    /// Where the file is.
+    pub(crate) url: String,
+}
+
+/// The file elsewhere whose place a path is, `.elsewhere.…/content/fetched/7/s3/bucket/a.parquet`; none of others.
+pub(crate) fn mirrored(path: &Path) -> Option<Mirrored> {
+    let mut parts = path.iter().map(|part| part.to_str().unwrap_or_default());
+    parts.find(|part| part.starts_with(MIRROR.0) && part.ends_with(MIRROR.1))?;
+    let (_, kind, set, scheme) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    let rest: Vec<&str> = parts.collect();
+    let url = format!("{scheme}://{}", rest.join("/"));
+    Some(Mirrored { is_fetched: kind == FETCHED, set: set.parse().ok()?, url })
+}
+
+/// A path as people know it: of a file elsewhere its URL.
+pub(crate) fn shown(path: &Path) -> String {
+    mirrored(path).map_or_else(|| path.display().to_string(), |file| file.url)
+}
+
 /// Folders that hold all files that statements may read and write, as the system resolves them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllowedPaths(Arc<[PathBuf]>);
@@ -143,5 +185,23 @@ fn resolved(path: &Path) -> Option<PathBuf> {
         }
         below.push(above.file_name()?.to_os_string());
         above.pop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_of_files_elsewhere_tell_their_urls() {
+        let path = Path::new("/tmp/.elsewhere.3f.warpcube-staging/content/fetched/7/s3/bucket/a=1/b.parquet");
+        let file = mirrored(path).unwrap();
+        assert_eq!((file.is_fetched, file.set, file.url.as_str()), (true, 7, "s3://bucket/a=1/b.parquet"));
+        let copied = Path::new("/x/.elsewhere.0.warpcube-staging/content/copied/12/http/127.0.0.1:80/b.csv");
+        assert_eq!(shown(copied), "http://127.0.0.1:80/b.csv");
+        assert_eq!(shown(Path::new("a/.t.1.warpcube-staging/content/b.csv")), "a/.t.1.warpcube-staging/content/b.csv");
+        for (location, elsewhere) in [("S3://b/x", true), ("https://h/x", true), ("file:///x", false), ("é", false)] {
+            assert_eq!(is_elsewhere(location), elsewhere, "{location}");
+        }
     }
 }

@@ -18,7 +18,7 @@ use datafusion::prelude::SessionContext;
 use sysinfo::System;
 
 use crate::access::Access;
-use crate::catalog::DataFileStore;
+use crate::catalog::{DataFileStore, Mirror};
 use crate::error::{Result, SqlError};
 use crate::settings::{DatabaseSettings, Settings};
 use crate::spill::Spill;
@@ -57,17 +57,17 @@ impl RuntimeChoice {
 }
 
 /// The runtime that a database starts with.
-pub(crate) fn build(settings: &DatabaseSettings) -> Result<Arc<RuntimeEnv>> {
+pub(crate) fn build(settings: &DatabaseSettings, mirror: Arc<Mirror>) -> Result<Arc<RuntimeEnv>> {
     let builder = with_memory(RuntimeEnvBuilder::new(), settings)?;
     let builder = with_spill_folder(builder, settings, DEFAULT_MAX_TEMP_DIRECTORY_SIZE)?;
     let runtime = builder.with_object_list_cache_limit(0).build_arc()?;
-    share_files(&runtime, settings);
+    share_files(&runtime, settings, mirror);
     Ok(runtime)
 }
 
-/// Gives a runtime the files that the settings allow.
-pub(crate) fn share_files(runtime: &RuntimeEnv, settings: &DatabaseSettings) {
-    let store = DataFileStore::new(Access::of_database(settings));
+/// Gives a runtime the files that the settings allow, and those elsewhere.
+pub(crate) fn share_files(runtime: &RuntimeEnv, settings: &DatabaseSettings, mirror: Arc<Mirror>) {
+    let store = DataFileStore::new(Access::of_database(settings), mirror);
     runtime.register_object_store(ObjectStoreUrl::local_filesystem().as_ref(), Arc::new(store));
 }
 

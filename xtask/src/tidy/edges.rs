@@ -23,7 +23,7 @@ const EDGES: [(&str, &[&str], &[&str]); 11] = [
 ];
 
 /// Libraries with the only crates that may use them.
-const OWNED: [(&str, &[&str]); 17] = [
+const OWNED: [(&str, &[&str]); 18] = [
     ("cudarc", &["gpu"]),
     ("libc", &["gpu"]),
     ("libloading", &["gpu"]),
@@ -31,6 +31,7 @@ const OWNED: [(&str, &[&str]); 17] = [
     ("datafusion-datasource", &["sql"]),
     ("datafusion-datasource-json", &["sql"]),
     ("datafusion-proto", &["sql"]),
+    ("object_store", &["sql"]),
     ("parquet", &["sql", "warpcube", "datagen"]),
     ("tokio", &["sql", "bench", "warpcube"]),
     ("tpcdsgen", &["datagen"]),

@@ -22,6 +22,7 @@ use super::memory::{FileMemory, Stop};
 use crate::csv_lines::{Characters, Lines, Quotes, compression};
 use crate::diagnose::IN_DEFINITION;
 use crate::error::{Result, SqlError};
+use crate::locations::shown;
 
 /// Bytes that are read between two looks at the stop flag.
 const PIECE: usize = 1 << 20;
@@ -70,7 +71,7 @@ pub(super) async fn check(state: &dyn Session, command: &mut CreateExternalTable
                 "a value begins with {quote} here and has no end; close it, or name the character that quotes values: \
                  CREATE EXTERNAL TABLE … OPTIONS (format.quote '…'), {IN_DEFINITION} quote"
             );
-            return Err(SqlError::FileRow { path: path.display().to_string(), line, column: None, reason });
+            return Err(SqlError::FileRow { path: shown(&path), line, column: None, reason });
         }
         breaks |= found.breaks;
     }

@@ -24,6 +24,7 @@ use super::readers::NULL_TEXTS;
 use crate::csv_lines::compression;
 use crate::diagnose::IN_DEFINITION;
 use crate::error::{Result, SqlError};
+use crate::locations::shown;
 
 /// Whether a connection's settings say that CSV files have a header, or have none: an extension of its configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,10 +70,10 @@ pub(super) async fn look(
                 "it is written with {}, and '{}' with {}; name them: OPTIONS (format.delimiter '…', \
                  format.quote '…'), {IN_DEFINITION} delimiter and quote",
                 written(dialect),
-                one.display(),
+                shown(one),
                 written(first)
             );
-            return Err(SqlError::FileFormat { path: other.display().to_string(), reason });
+            return Err(SqlError::FileFormat { path: shown(other), reason });
         }
         let character = |byte: u8| char::from(byte).to_string();
         // Lines of one declared column may hold any character.
@@ -97,9 +98,9 @@ pub(super) async fn look(
             let reason = format!(
                 "it has no header, and '{}' has one; say whether files have one: OPTIONS (format.has_header '…'), \
                  {IN_DEFINITION} header",
-                with.display()
+                shown(with)
             );
-            return Err(SqlError::FileFormat { path: without.display().to_string(), reason });
+            return Err(SqlError::FileFormat { path: shown(without), reason });
         }
         command.options.insert("format.has_header".into(), header.to_string());
     }
@@ -131,10 +132,10 @@ pub(super) fn infer(state: &dyn Session, command: &CreateExternalTable, dialects
         let reason = format!(
             "it has {} columns, and '{}' has {}; have all files alike, or declare the columns",
             width(dialect),
-            dialects[0].0.display(),
+            shown(&dialects[0].0),
             width(first)
         );
-        return Err(SqlError::FileFormat { path: path.display().to_string(), reason });
+        return Err(SqlError::FileFormat { path: shown(path), reason });
     }
     // Names that are not there or there twice, and lines of several lengths, are the reader's to refuse or to take.
     let is_wide = |dialect: &Dialect| dialect.kinds.len() == names.len() && dialect.first.len() == names.len();
@@ -152,10 +153,10 @@ pub(super) fn infer(state: &dyn Session, command: &CreateExternalTable, dialects
              declare the columns",
             column + 1,
             dialect.first[column],
-            dialects[0].0.display(),
+            shown(&dialects[0].0),
             names[column]
         );
-        return Err(SqlError::FileFormat { path: path.display().to_string(), reason });
+        return Err(SqlError::FileFormat { path: shown(path), reason });
     }
     let kinds = |column: usize| {
         let first = |dialect: &Dialect| if has_header { Kinds::default() } else { dialect.first_kinds[column] };
@@ -186,7 +187,7 @@ pub(super) fn check_zones(command: &CreateExternalTable, dialects: &Dialects) ->
                 "column '{name}' has times with an offset, and is declared without a time zone; declare it TIMESTAMP \
                  WITH TIME ZONE, or VARCHAR and write CAST({name} AS TIMESTAMP), which leaves offsets out"
             );
-            return Err(SqlError::FileFormat { path: path.display().to_string(), reason });
+            return Err(SqlError::FileFormat { path: shown(path), reason });
         }
     }
     Ok(())

@@ -4,26 +4,30 @@
 //! lie those of encoded columns, and those of statements that are still writing. Here a list has the files whose names
 //! begin with neither `.` nor `_` (`_SUCCESS`, `._x.parquet`), in the folder itself and in `key=value` folders below
 //! it: what lists on the CPU and what reads files directly ([`super::folders`]) means the same files. What is asked for
-//! by its name is there.
+//! by its name is there. Parquet files elsewhere have places among the files here, and their bytes are fetched
+//! ([`Mirror`]).
 
 use std::fmt;
 use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::object_store::local::LocalFileSystem;
 use datafusion::object_store::path::Path;
 use datafusion::object_store::{
-    CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
-    PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, Result,
+    CopyOptions, Error, GetOptions, GetRange, GetResult, ListResult, MultipartUpload, OBJECT_STORE_COALESCE_DEFAULT,
+    ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, Result,
+    coalesce_ranges,
 };
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
 
+use super::folders::is_shown;
+use super::mirror::Mirror;
 use crate::access::Access;
 use crate::file_sets::{self, is_partition};
-
-/// How the names of files of encoded columns end.
-pub(crate) const COLUMN_FILE_SUFFIX: &str = ".warpcols";
+use crate::locations::mirrored;
 
 type Bytes = <PutPayload as IntoIterator>::Item;
 
@@ -32,12 +36,19 @@ type Bytes = <PutPayload as IntoIterator>::Item;
 pub(crate) struct DataFileStore {
     files: LocalFileSystem,
     access: Access,
+    mirror: Arc<Mirror>,
 }
 
 impl DataFileStore {
-    /// The files that `access` allows.
-    pub(crate) fn new(access: Access) -> DataFileStore {
-        DataFileStore { files: LocalFileSystem::new(), access }
+    /// The files that `access` allows, those elsewhere by their places in `mirror`.
+    pub(crate) fn new(access: Access, mirror: Arc<Mirror>) -> DataFileStore {
+        DataFileStore { files: LocalFileSystem::new(), access, mirror }
+    }
+
+    /// The path of a file whose bytes are elsewhere.
+    fn fetched(&self, file: &Path) -> Option<PathBuf> {
+        let path = self.files.path_to_filesystem(file).ok()?;
+        mirrored(&path).is_some_and(|file| file.is_fetched).then_some(path)
     }
 
     /// Refuses a path that statements must not reach.
@@ -79,20 +90,6 @@ impl DataFileStore {
     }
 }
 
-/// Whether a file of this name in a table's folder holds data of the table.
-pub(super) fn is_data(name: &str) -> bool {
-    !name.starts_with(['.', '_']) && !name.ends_with(COLUMN_FILE_SUFFIX)
-}
-
-/// Whether a list of what is below `prefix` has the file.
-fn is_shown(prefix: Option<&Path>, file: &Path) -> bool {
-    let root = Path::default();
-    let Some(below) = file.prefix_match(prefix.unwrap_or(&root)) else { return true };
-    let parts: Vec<_> = below.collect();
-    let Some((name, folders)) = parts.split_last() else { return true };
-    is_data(name.as_ref()) && folders.iter().all(|folder| is_partition(folder.as_ref()))
-}
-
 fn shown(
     prefix: Option<&Path>,
     files: BoxStream<'static, Result<ObjectMeta>>,
@@ -121,16 +118,25 @@ impl ObjectStore for DataFileStore {
 
     async fn get_opts(&self, from: &Path, options: GetOptions) -> Result<GetResult> {
         self.check(from)?;
-        self.files.get_opts(from, options).await
+        match self.fetched(from).filter(|_| !options.head) {
+            Some(path) => self.mirror.get(&path, options).await,
+            None => self.files.get_opts(from, options).await,
+        }
     }
 
     async fn get_ranges(&self, from: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         self.check(from)?;
-        self.files.get_ranges(from, ranges).await
+        let Some(path) = self.fetched(from) else { return self.files.get_ranges(from, ranges).await };
+        let fetch = |range: Range<u64>| {
+            let options = GetOptions { range: Some(GetRange::Bounded(range)), ..GetOptions::default() };
+            let got = self.mirror.get(&path, options);
+            async { got.await?.bytes().await }
+        };
+        coalesce_ranges(ranges, fetch, OBJECT_STORE_COALESCE_DEFAULT).await
     }
 
     fn delete_stream(&self, files: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
-        let store = DataFileStore::new(self.access.clone());
+        let store = DataFileStore::new(self.access.clone(), self.mirror.clone());
         let checked = files.map(move |file| file.and_then(|file| store.check(&file).map(|()| file)));
         self.files.delete_stream(checked.boxed())
     }
@@ -161,32 +167,5 @@ impl ObjectStore for DataFileStore {
         self.check(from)?;
         self.check(to)?;
         self.files.rename_opts(from, to, options).await
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lists_have_what_holds_data() {
-        let below = |prefix: &str, file: &str| is_shown(Some(&Path::from(prefix)), &Path::from(file));
-        for shown in ["t/a.parquet", "t/k=1/a.parquet", "t/k=1/_j=2/a.parquet"] {
-            assert!(below("t", shown), "{shown}");
-        }
-        for hidden in [
-            "t/._a.parquet",
-            "t/_SUCCESS",
-            "t/.t-0.warpcols",
-            "t/a.parquet.warpcols",
-            "t/sub/a.parquet",
-            "t/.k=1.77.warpcube-staging/content/a.parquet",
-            "t/k=1/.j=2.77.warpcube-staging/content/a.parquet",
-        ] {
-            assert!(!below("t", hidden), "{hidden}");
-        }
-        // What is above is of no interest.
-        assert!(below("_t/.hidden/sub", "_t/.hidden/sub/a.parquet"));
-        assert!(is_shown(None, &Path::from("a.parquet")));
     }
 }

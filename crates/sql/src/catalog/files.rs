@@ -1,4 +1,4 @@
-//! Tables over files: `CREATE EXTERNAL TABLE` and `FROM 'file.parquet'`.
+//! Tables over files: `CREATE EXTERNAL TABLE`, and names of files as tables ([`super::names`]).
 //!
 //! DataFusion's listing tables do the work. Added here: a location that is not there, a folder with nothing to read
 //! and an unknown extension are errors; TSV, `.tbl` and compressed files are told by their extension; and every table
@@ -12,7 +12,7 @@ use arrow::datatypes::{DataType, Field, Schema};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider, TableProviderFactory};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::{DFSchema, Result as DataFusionResult, TableReference};
+use datafusion::common::{DFSchema, Result as DataFusionResult};
 use datafusion::datasource::listing::ListingTable;
 use datafusion::datasource::listing_table_factory::ListingTableFactory;
 use datafusion::datasource::{TableType, provider_as_source};
@@ -23,21 +23,21 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use super::csv_types::HeaderSaid;
 use super::folders::data_files;
-use super::memory::FileMemory;
-use super::patterns::{by_folder, matching_names, with_braces};
-use super::readers::{self, Reading};
+use super::memory::{FileMemory, mirror_of};
+use super::mirror::MirrorSet;
+use super::patterns::{by_folder, matching_names};
 use super::snapshot::FileSnapshot;
 use super::special::DerivedTable;
-use super::text_files::{TextReading, is_text_file};
+use super::text_files::TextReading;
 use super::text_keys::{NULL_KEY, TextKeys, are_read};
 use super::{csv_newlines, csv_types, footers, json_types, lacking, partitions};
 use crate::access::Access;
-use crate::cubes::{CubeTable, Cubes, folder_of};
 use crate::diagnose::{self, Suspect};
 use crate::error::{Result, SqlError};
-use crate::file_sets::is_partition;
-use crate::formats::{FileType, SUPPORTED, is_json_array, split_compression, stored_as, unknown_extension};
-use crate::locations::{AllowedPaths, canonical, for_listing, has_wildcards, is_pattern, local_path};
+use crate::formats::{FileType, is_json_array, split_compression, stored_as};
+use crate::locations::{
+    AllowedPaths, canonical, for_listing, has_wildcards, is_elsewhere, is_pattern, local_path, shown,
+};
 use crate::nearest::nearest;
 use crate::settings::Settings;
 
@@ -59,6 +59,8 @@ pub(crate) struct ExternalTable {
     pub(super) not_null: BTreeSet<String>,
     /// The folders that were allowed when the files were looked at.
     allowed: Option<AllowedPaths>,
+    /// The files elsewhere that it reads.
+    elsewhere: Vec<Arc<MirrorSet>>,
     /// The settings of its statement, by which its files are read whichever connection looks at them again.
     options: Arc<ConfigOptions>,
     header_said: Option<Arc<HeaderSaid>>,
@@ -102,8 +104,13 @@ impl ExternalTable {
         let mut resolved = command.clone();
         resolved.file_type = file_type.name.to_string();
         resolved.options = file_type.with_options(&command.options);
-        let (mut files, mut locations) = (Vec::new(), Vec::new());
-        for location in resolved.locations {
+        let (mut files, mut locations, mut elsewhere) = (Vec::new(), Vec::new(), Vec::new());
+        for mut location in resolved.locations {
+            if is_elsewhere(&location) {
+                let set = mirror_of(state)?.open(state, &location, Some(&command.file_type)).await?;
+                location = set.location();
+                elsewhere.push(set);
+            }
             let mut location = canonical(&location);
             files.extend(resolve(&mut location, &command.file_type, !command.schema.fields().is_empty())?);
             locations.extend(by_folder(&location)?.into_iter().map(for_listing));
@@ -213,15 +220,26 @@ impl ExternalTable {
             snapshot: FileSnapshot::default(),
             not_null: BTreeSet::new(),
             allowed: access.allowed().cloned(),
+            elsewhere,
             options: state.config().options().clone(),
             header_said: state.config().get_extension(),
         };
-        external.snapshot = external.look(state.runtime_env()).await?;
+        let seen = external.elsewhere.iter().flat_map(|set| set.seen()).collect();
+        external.snapshot = external.look_here(state.runtime_env()).await?.with_elsewhere(seen);
         Ok(external)
     }
 
     /// The files as they are now.
     pub(crate) async fn look(&self, runtime: &RuntimeEnv) -> Result<FileSnapshot> {
+        let mut elsewhere = Vec::new();
+        for set in &self.elsewhere {
+            elsewhere.extend(set.look().await?);
+        }
+        Ok(self.look_here(runtime).await?.with_elsewhere(elsewhere))
+    }
+
+    /// The files of this machine as they are now, places of files elsewhere among them.
+    async fn look_here(&self, runtime: &RuntimeEnv) -> Result<FileSnapshot> {
         let Some(listing) = self.listing.downcast_ref::<ListingTable>() else { return Ok(FileSnapshot::default()) };
         let mut snapshot = FileSnapshot::take(runtime, listing).await?;
         for location in self.command.locations.iter().filter(|location| has_wildcards(location)) {
@@ -264,7 +282,9 @@ impl ExternalTable {
             config.set_extension(said.clone());
         }
         let opened = ExternalTable::open(&state, &self.command).await?;
-        match opened.table.schema() == self.table.schema() && snapshot.folders == self.snapshot.folders {
+        // Files elsewhere have other places now.
+        let is_same = self.elsewhere.is_empty() && snapshot.folders == self.snapshot.folders;
+        match is_same && opened.table.schema() == self.table.schema() {
             true => Ok(ExternalTable { snapshot: opened.snapshot, allowed: opened.allowed, ..self.clone() }),
             false => Ok(ExternalTable { not_null: self.not_null.clone(), ..opened }),
         }
@@ -354,14 +374,15 @@ pub(super) fn resolve(location: &mut String, stored_as: &str, may_be_empty: bool
             let found = files.first().and_then(|file| file.file_name()).map(|name| name.to_string_lossy().into_owned());
             let found = found.map_or("it is empty".into(), |name| format!("found '{name}' and the like"));
             let reason = format!("no {} file in this folder ({found})", stored_as.to_lowercase());
-            Err(SqlError::FileNone { path: location.clone(), reason })
+            Err(SqlError::FileNone { path: shown(Path::new(location)), reason })
         }
     }
 }
 
 /// The error of a folder whose files are read in different ways.
-fn mixed(location: &str, one: &Path, other: &Path) -> SqlError {
+pub(super) fn mixed(location: &str, one: &Path, other: &Path) -> SqlError {
     let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let location = shown(Path::new(location));
     let folder = location.trim_end_matches('/');
     let reason = format!(
         "its files '{}' and '{}' are not read alike; name those you mean by a pattern such as '{folder}/*{}'",
@@ -369,7 +390,7 @@ fn mixed(location: &str, one: &Path, other: &Path) -> SqlError {
         name(other),
         data_suffix(one)
     );
-    SqlError::FileFormat { path: location.to_string(), reason }
+    SqlError::FileFormat { path: location, reason }
 }
 
 /// The extension with that of its compression: `.csv.gz`.
@@ -424,95 +445,14 @@ fn without_trailing_column(
     Ok(Arc::new(DerivedTable { plan }))
 }
 
-/// The table that a file's name stands for, or none where the name does not look like one.
-pub(crate) async fn by_name(state: &dyn Session, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-    if name.contains("://") && !name.starts_with("file://") {
-        return Ok(None);
-    }
-    if let Some(reading) = readers::called(name)? {
-        return Ok(Some(readers::open(state, name, &reading).await?));
-    }
-    let known = FileType::by_extension(name).is_some();
-    let braced = with_braces(name);
-    let path = local_path(name).unwrap_or_else(|| PathBuf::from(name));
-    let is_path =
-        name.contains('/') || is_pattern(name) || braced.len() > 1 || known || Path::new(name).extension().is_some();
-    let access = Access::of(state.config_options());
-    if !is_path && (access.check_path(&path).is_err() || !(path.exists() || folder_of(name).is_some())) {
-        return Ok(None);
-    }
-    access.check_location(name)?;
-    if let (Some(folder), Some(cubes)) = (folder_of(name), state.config().get_extension::<Cubes>()) {
-        let open = cubes.open(&folder, state.config_options())?;
-        return Ok(Some(Arc::new(CubeTable::new(open))));
-    }
-    let sample = match (is_pattern(name), path.is_dir()) {
-        _ if braced.len() > 1 => Some(PathBuf::from(&braced[0])),
-        (true, _) => matching(name)?.into_iter().next(),
-        (false, true) => {
-            let files = known_files(&path);
-            let kind = |file: &PathBuf| FileType::by_extension(&file.to_string_lossy()).map(|(kind, _)| kind.name);
-            if let Some(other) = files.iter().find(|file| kind(file) != kind(&files[0])) {
-                return Err(mixed(name, &files[0], other));
-            }
-            files.into_iter().next()
-        }
-        (false, false) if path.exists() => Some(path.clone()),
-        (false, false) if is_path => return Err(missing(name)),
-        (false, false) => return Ok(None),
-    };
-    let Some(sample) = sample else {
-        let reason = format!("there is no file to read here; {SUPPORTED}");
-        return Err(SqlError::FileNone { path: name.to_string(), reason });
-    };
-    let sample = sample.to_string_lossy();
-    let extension = split_compression(&sample).0.rsplit('.').next().unwrap_or_default().to_string();
-    if FileType::by_extension(&sample).is_none() {
-        return Err(unknown_extension(&sample));
-    }
-    if braced.len() > 1 || TextReading::current().is_none() && has_keys_above(name, Path::new(sample.as_ref()))? {
-        let reading = Reading::of_path(name, extension);
-        return Ok(Some(readers::open(state, name, &reading).await?));
-    }
-    let reference = TableReference::bare(name.to_string());
-    let mut command = CreateExternalTable::builder(reference, name, extension, Arc::new(DFSchema::empty())).build();
-    let reading = TextReading::current().filter(|_| is_text_file(Path::new(sample.as_ref())));
-    if let Some(reading) = &reading {
-        reading.prepare(&mut command, &sample, &access)?;
-    }
-    Ok(Some(ExternalTable::open_as(state, &command, reading.as_deref()).await?.table))
-}
-
-/// Whether a pattern has wildcards for folders, and these are `key=value`.
-fn has_keys_above(pattern: &str, sample: &Path) -> Result<bool> {
-    let place = canonical(pattern);
-    let mut folders = sample.parent().into_iter().flat_map(Path::iter);
-    let has_keys = folders.any(|folder| is_partition(&folder.to_string_lossy()));
-    Ok(has_keys && is_pattern(pattern) && by_folder(&place)? != [place.as_str()])
-}
-
-/// True if a name in place of a table means text files with delimiters.
-pub(crate) fn means_text(name: &str) -> bool {
-    if let Ok(Some(reading)) = readers::called(name) {
-        return reading.file_type == "CSV";
-    }
-    let path = local_path(name).unwrap_or_else(|| PathBuf::from(name));
-    let sample = match (is_pattern(name), path.is_dir()) {
-        (true, _) => matching(name).unwrap_or_default().into_iter().next(),
-        (false, true) => known_files(&path).into_iter().next(),
-        (false, false) => Some(path),
-    };
-    folder_of(name).is_none() && sample.is_some_and(|sample| is_text_file(&sample))
-}
-
 /// The files of a folder whose format is known.
-fn known_files(folder: &Path) -> Vec<PathBuf> {
+pub(super) fn known_files(folder: &Path) -> Vec<PathBuf> {
     let is_known = |file: &PathBuf| FileType::by_extension(&file.to_string_lossy()).is_some();
     data_files(folder).into_iter().filter(is_known).collect()
 }
 
 /// The local files that a pattern means, in order.
-fn matching(pattern: &str) -> Result<Vec<PathBuf>> {
+pub(super) fn matching(pattern: &str) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for location in by_folder(&canonical(pattern))? {
         match is_pattern(&location) {
@@ -524,7 +464,7 @@ fn matching(pattern: &str) -> Result<Vec<PathBuf>> {
 }
 
 /// The error for a path that is not there, with a file of nearly that name.
-fn missing(path: &str) -> SqlError {
+pub(super) fn missing(path: &str) -> SqlError {
     let wanted = Path::new(path);
     let folder = wanted.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let names =

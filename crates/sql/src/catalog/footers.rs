@@ -20,6 +20,7 @@ use futures::{StreamExt, TryStreamExt};
 use parquet::file::metadata::ParquetMetaData;
 
 use crate::error::{Result, SqlError};
+use crate::locations::{mirrored, shown};
 
 /// Footers read at once.
 const AT_ONCE: usize = 16;
@@ -37,8 +38,9 @@ pub(crate) async fn check(state: &dyn Session, files: Vec<PathBuf>) -> Result<()
         let (store, cache) = (store.clone(), cache.clone());
         async move {
             reason(store.as_ref(), &path, cache).await.map_or(Ok(()), |reason| {
-                let path = path.display().to_string();
+                let path = shown(&path);
                 Err(match reason {
+                    Refusal::Elsewhere(error) => error,
                     Refusal::Corrupt(reason) => SqlError::FileCorrupt { path, reason },
                     Refusal::Repeats(name) => {
                         let reason = format!("two columns are named '{name}', of which a name could give only one");
@@ -57,6 +59,8 @@ enum Refusal {
     Corrupt(String),
     /// It has two columns of this name.
     Repeats(String),
+    /// The server that has it.
+    Elsewhere(SqlError),
 }
 
 /// Why a file is not read, by its footer.
@@ -68,7 +72,13 @@ async fn reason(store: &dyn ObjectStore, path: &Path, cache: Arc<FileMetadataCac
         return Some(Refusal::Corrupt(reason));
     }
     let metadata = DFParquetMetadata::new(store, &object).with_file_metadata_cache(Some(cache)).fetch_metadata().await;
-    let metadata = metadata.ok()?;
+    let metadata = match metadata.map_err(SqlError::from) {
+        Ok(metadata) => metadata,
+        Err(error @ SqlError::FileElsewhere { .. }) => return Some(Refusal::Elsewhere(error)),
+        // No reader of this machine looks for what is wrong with it.
+        Err(SqlError::FileCorrupt { reason, .. }) if mirrored(path).is_some() => return Some(Refusal::Corrupt(reason)),
+        Err(_) => return None,
+    };
     let mut names = HashSet::new();
     let columns = metadata.file_metadata().schema_descr().root_schema().get_fields();
     if let Some(repeated) = columns.iter().find(|column| !names.insert(column.name())) {

@@ -20,6 +20,7 @@ use super::json_values::{JsonValues, Misfit};
 use super::memory::{FileMemory, Stop};
 use crate::csv_lines::compression;
 use crate::error::{Result, SqlError};
+use crate::locations::shown;
 use crate::words::sql_name;
 
 /// Files looked through at once.
@@ -60,7 +61,7 @@ pub(super) async fn infer(
     let found: Vec<(PathBuf, Option<Arc<JsonValues>>)> = futures::stream::iter(looks).buffered(AT_ONCE).collect().await;
     if let Some((path, _)) = found.iter().find(|(_, found)| found.as_ref().is_some_and(|found| found.is_cut_off)) {
         let reason = "the array that it holds has no end: the file is cut off".into();
-        return Err(SqlError::FileCorrupt { path: path.display().to_string(), reason });
+        return Err(SqlError::FileCorrupt { path: shown(path), reason });
     }
     let all = found.iter().map(|(_, found)| found.as_deref()).collect::<Option<Vec<_>>>();
     let inferred = all.and_then(|all| {
@@ -105,5 +106,5 @@ fn check(path: &Path, values: Option<&JsonValues>, schema: &Schema, is_declared:
              leave it out"
         ),
     };
-    Err(SqlError::FileRow { path: path.display().to_string(), line, column: Some(column), reason })
+    Err(SqlError::FileRow { path: shown(path), line, column: Some(column), reason })
 }

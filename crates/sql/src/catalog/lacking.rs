@@ -31,6 +31,7 @@ use futures::{StreamExt, TryStreamExt};
 use warpcube_column::is_string;
 
 use crate::error::{Result, SqlError};
+use crate::locations::shown;
 use crate::words::sql_name;
 
 /// Files looked at at once.
@@ -116,7 +117,7 @@ pub(super) async fn check_columns(
     let Some((one, Ok(first))) = found.next() else { return Ok(()) };
     for (other, columns) in found {
         let Ok(columns) = columns else { continue };
-        let refused = |reason: String| Err(SqlError::FileFormat { path: other.display().to_string(), reason });
+        let refused = |reason: String| Err(SqlError::FileFormat { path: shown(other), reason });
         let lacks = |of: &SchemaRef, other: &SchemaRef| {
             let missing = other.fields().iter().find(|field| of.field_with_name(field.name()).is_err());
             missing.map(|field| field.name().clone())
@@ -126,10 +127,10 @@ pub(super) async fn check_columns(
              EXTERNAL TABLE … OPTIONS ({UNION_BY_NAME} true)"
         );
         if let (false, Some(name)) = (by_name, lacks(&columns, &first)) {
-            return refused(format!("it has no column '{name}', which '{}' has; {help}", one.display()));
+            return refused(format!("it has no column '{name}', which '{}' has; {help}", shown(one)));
         }
         if let (false, Some(name)) = (by_name, lacks(&first, &columns)) {
-            return refused(format!("it has a column '{name}', which '{}' has not; {help}", one.display()));
+            return refused(format!("it has a column '{name}', which '{}' has not; {help}", shown(one)));
         }
         for field in first.fields() {
             let Ok(own) = columns.field_with_name(field.name()) else { continue };
@@ -138,7 +139,7 @@ pub(super) async fn check_columns(
                     "its column '{}' is {}, and that of '{}' {}; declare the columns, or write one of the files anew",
                     field.name(),
                     sql_name(own.data_type()),
-                    one.display(),
+                    shown(one),
                     sql_name(field.data_type())
                 ));
             }
@@ -216,7 +217,7 @@ pub(super) async fn check_positions(state: &dyn Session, listing: &ListingTable,
                 name(position).map_or("not there".into(), |name| format!("'{name}'")),
                 field.name()
             );
-            return Err(SqlError::FileFormat { path: path.display().to_string(), reason });
+            return Err(SqlError::FileFormat { path: shown(path), reason });
         }
     }
     Ok(())

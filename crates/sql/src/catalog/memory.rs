@@ -21,8 +21,10 @@ use quick_cache::sync::Cache;
 use super::csv_dialect::{Dialect, Given};
 use super::footer_facts::FooterFacts;
 use super::json_values::JsonValues;
+use super::mirror::Mirror;
 use super::snapshot::FileIdentity;
 use crate::csv_lines::{Characters, Quotes};
+use crate::error::{Result, SqlError};
 use crate::row_groups::ParquetFiles;
 
 /// The files of this machine that a database has made tables of, as they were.
@@ -31,6 +33,8 @@ use crate::row_groups::ParquetFiles;
 /// took another's place with both kept (as copying tools do) is told by its inode here, and the caches are emptied.
 #[derive(Debug, Default)]
 pub(crate) struct FileMemory {
+    /// Files elsewhere.
+    mirror: Arc<Mirror>,
     seen: Mutex<HashMap<PathBuf, FileIdentity>>,
     /// The quoted values of CSV files ([`super::csv_newlines`]), by the characters that files are written with.
     pub(super) quotes: Looks<Characters, Quotes>,
@@ -133,6 +137,11 @@ const LOOKS_MAX: usize = 1 << 14;
 const SEEN_MAX: usize = 1 << 18;
 
 impl FileMemory {
+    /// Knows of nothing yet; the store of the database's files has the same mirror.
+    pub(crate) fn new(mirror: Arc<Mirror>) -> FileMemory {
+        FileMemory { mirror, ..FileMemory::default() }
+    }
+
     /// The Parquet files of a table version: the same whenever they are asked for, so that footers are read once.
     pub(crate) fn parquet(&self, key: &str, version: &str, make: impl FnOnce() -> ParquetFiles) -> Arc<ParquetFiles> {
         let mut known = self.parquet.lock();
@@ -191,6 +200,12 @@ impl FileMemory {
             }
         }
     }
+}
+
+/// The files elsewhere of a session's database.
+pub(super) fn mirror_of(state: &dyn Session) -> Result<Arc<Mirror>> {
+    let memory = state.config().get_extension::<FileMemory>();
+    memory.map(|memory| memory.mirror.clone()).ok_or_else(|| SqlError::Internal("a session without files".into()))
 }
 
 /// What the footer of a file tells, read unless it is remembered; none where it cannot be read.

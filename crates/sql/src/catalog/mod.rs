@@ -4,7 +4,7 @@
 //! at again whenever a statement names it ([`schema`]): files replaced by others of another shape are read anew,
 //! views are planned from their text, a file that is gone is an error and not an empty table. [`files`] turns
 //! `CREATE EXTERNAL TABLE` and `FROM 'file.parquet'` into DataFusion's listing tables, with the checks DataFusion does
-//! not make.
+//! not make; files elsewhere have places on this machine ([`mirror`]).
 //!
 //! Invariants: [`Catalogs::generation`] grows whenever a name may mean something else than before, so that
 //! whatever was planned under an older one is stale; a name gives DataFusion's own `ListingTable` or `ViewTable` or a
@@ -28,6 +28,8 @@ mod json_values;
 mod kept;
 mod lacking;
 mod memory;
+mod mirror;
+mod names;
 mod partitions;
 mod patterns;
 mod readers;
@@ -45,13 +47,15 @@ use datafusion::catalog::TableProviderFactory;
 
 pub(crate) use catalogs::{CatalogView, Catalogs};
 pub(crate) use csv_types::HeaderSaid;
-pub(crate) use data_file_store::{COLUMN_FILE_SUFFIX, DataFileStore};
-pub(crate) use files::{ExternalTableFactory, check_received, means_text};
-pub(crate) use folders::{files_of_set, replaceable_files};
+pub(crate) use data_file_store::DataFileStore;
+pub(crate) use files::{ExternalTableFactory, check_received};
+pub(crate) use folders::{COLUMN_FILE_SUFFIX, files_of_set, replaceable_files};
 pub(crate) use footer_facts::{BelievableFooters, FooterFacts, Gaps};
 pub(crate) use inserts::with_checked_inserts;
 pub(crate) use kept::KeptCatalog;
 pub(crate) use memory::{FileMemory, footer_facts};
+pub(crate) use mirror::Mirror;
+pub(crate) use names::means_text;
 pub(crate) use row_order::RowOrder;
 pub(crate) use schema::{ConnectionSchema, define, plan_statement};
 pub use snapshot::FileSnapshot;

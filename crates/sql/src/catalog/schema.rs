@@ -22,8 +22,9 @@ use datafusion::sql::sqlparser::ast::{ObjectName, Statement as SqlStatement};
 use parking_lot::RwLock;
 
 use super::connection_state::ConnectionState;
-use super::files::{self, ExternalTable};
+use super::files::ExternalTable;
 use super::kept::{self, KeptCatalog};
+use super::names;
 use super::special::BrokenTable;
 use crate::error::{Result, SqlError};
 use crate::memory_table::{Common, MemoryTable, Role};
@@ -426,7 +427,7 @@ impl SchemaProvider for ConnectionSchema {
         let is_created = || CREATED.try_with(is_created).unwrap_or(false);
         let Some(entry) = entry else {
             let Some(state) = self.state.copied() else { return Ok(None) };
-            return match files::by_name(&state, name).await {
+            return match names::by_name(&state, name).await {
                 Err(_) if is_created() => Ok(None),
                 found => Ok(found?),
             };

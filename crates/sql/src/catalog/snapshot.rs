@@ -11,6 +11,7 @@ use futures::TryStreamExt;
 
 use super::folders::data_files;
 use crate::error::{Result, SqlError};
+use crate::locations::mirrored;
 
 /// One file as it was when it was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +21,7 @@ pub(super) struct FileIdentity {
     modified_ns: i128,
     /// Inode or entity tag: tells a file from another of the same name, size and time.
     tag: String,
-    /// Where the file is on this machine, if it is there.
+    /// Where the file is on this machine, if its bytes are there.
     on_disk: Option<PathBuf>,
 }
 
@@ -35,17 +36,17 @@ impl FileIdentity {
             bytes: metadata.len(),
             modified_ns: modified.map_or(0, |time| time.as_nanos() as i128),
             tag: metadata.ino().to_string(),
-            on_disk: Some(path.to_path_buf()),
+            on_disk: mirrored(path).is_none_or(|file| !file.is_fetched).then(|| path.to_path_buf()),
         })
     }
 
     /// A file by the metadata of an object store.
-    fn listed(meta: ObjectMeta) -> FileIdentity {
+    pub(super) fn listed(meta: ObjectMeta) -> FileIdentity {
         FileIdentity {
             path: meta.location.to_string(),
             bytes: meta.size,
             modified_ns: i128::from(meta.last_modified.timestamp_nanos_opt().unwrap_or_default()),
-            tag: meta.e_tag.unwrap_or_default(),
+            tag: [meta.e_tag, meta.version].into_iter().flatten().collect::<Vec<_>>().join(" "),
             on_disk: None,
         }
     }
@@ -59,6 +60,8 @@ pub struct FileSnapshot {
     pub(super) missing: Vec<String>,
     /// What wildcards of folders stand for.
     pub(super) folders: Vec<String>,
+    /// The files elsewhere that those of the table are the places of.
+    elsewhere: Vec<FileIdentity>,
 }
 
 impl FileSnapshot {
@@ -80,6 +83,11 @@ impl FileSnapshot {
             }
         }
         Ok(snapshot)
+    }
+
+    /// The snapshot with the files elsewhere.
+    pub(super) fn with_elsewhere(self, elsewhere: Vec<FileIdentity>) -> FileSnapshot {
+        FileSnapshot { elsewhere, ..self }
     }
 
     /// Number of files.

@@ -14,7 +14,7 @@ use datafusion::datasource::{MemTable, TableType};
 use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::ExecutionPlan;
 
-use super::files::by_name;
+use super::names::by_name;
 use super::text_keys::listing_of;
 use crate::error::SqlError;
 use crate::text_formats::plain;

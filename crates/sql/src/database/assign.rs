@@ -79,7 +79,7 @@ impl Database {
             self.shared.cubes.leave_device();
         }
         if before.allowed_paths != now.allowed_paths {
-            runtime::share_files(&runtime, now);
+            runtime::share_files(&runtime, now, self.shared.mirror.clone());
         }
         match before.memory_limit != now.memory_limit || before.spill_folder != now.spill_folder {
             true => runtime::rebuild(now, before, &runtime),

@@ -35,13 +35,15 @@ impl Database {
     }
 
     /// Stops loads that are under way beside the statements, and waits until they have ended and what is being compiled
-    /// is: a process that ends while something is compiled would take the compiler apart under its own hands. Blocks.
+    /// is: a process that ends while something is compiled would take the compiler apart under its own hands. Removes
+    /// the places of files elsewhere. Blocks.
     pub fn close(&self) {
         self.shared.planner.background().close();
         if let Some(device) = self.open_device() {
             device.cancel_waiting();
         }
         self.settle();
+        self.shared.mirror.close();
     }
 
     /// The device, if it is open.

@@ -15,6 +15,7 @@ use datafusion::execution::SessionState;
 use warpcube_column::ColumnFile;
 
 use crate::catalog::COLUMN_FILE_SUFFIX;
+use crate::locations::mirrored;
 use crate::lower::TableInfo;
 use crate::settings::Settings;
 use crate::values::EncodedFiles;
@@ -40,7 +41,8 @@ pub(crate) fn column_file(
     let urls = listing.table_paths();
     // The version of a table does not cover files in subfolders.
     let is_seen = options.execution.listing_table_ignore_subdirectory;
-    if !is_seen || urls.is_empty() || urls.iter().any(|url| url.scheme() != "file") {
+    let is_here = |url: &ListingTableUrl| url.get_url().to_file_path().is_ok_and(|path| mirrored(&path).is_none());
+    if !is_seen || urls.is_empty() || !urls.iter().all(is_here) {
         return None;
     }
     let pattern = |url: &ListingTableUrl| url.get_glob().as_ref().map(|pattern| pattern.as_str().to_string());

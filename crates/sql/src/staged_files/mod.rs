@@ -39,7 +39,7 @@ use crate::access::Access;
 use crate::catalog::{at_places, files_of_set, listing_of, replaceable_files};
 use crate::error::{Result, SqlError};
 use crate::file_sets;
-use crate::locations::{local_path, url_of};
+use crate::locations::{is_elsewhere, local_path, mirrored, url_of};
 use crate::outputs::{self, Destination, Hidden};
 use crate::report::StatementReport;
 use crate::syntax::shown_name;
@@ -125,6 +125,10 @@ impl Staged {
                     let input = Arc::unwrap_or_clone(copy.input);
                     let keys: Vec<_> = copy.partition_by.iter().map(|key| (key.clone(), None)).collect();
                     copy.input = Arc::new(with_null_folders(input, &keys, kept)?);
+                }
+                if is_elsewhere(&copy.output_url) {
+                    let what = format!("COPY TO '{}': write to a file of this machine", copy.output_url);
+                    return Err(SqlError::Unsupported(what));
                 }
                 // What is written has this name, whatever characters of patterns are in it.
                 let path = local_path(&copy.output_url);
@@ -339,6 +343,10 @@ fn check_insert(table: &ListingTable) -> Result<()> {
         return Err(SqlError::Unsupported(
             "INSERT into a table over several locations; name the folder that takes the rows".into(),
         ));
+    }
+    let is_mirrored = |url: &ListingTableUrl| folder_of(url).is_some_and(|path| mirrored(&path).is_some());
+    if table.table_paths().iter().any(is_mirrored) {
+        return Err(SqlError::Unsupported("INSERT into a table over files elsewhere, which are read alone".into()));
     }
     if let Some(url) = table.table_paths().iter().find(is_unread) {
         let pattern = url.get_glob().as_ref().map(|glob| glob.as_str().to_string()).unwrap_or_default();

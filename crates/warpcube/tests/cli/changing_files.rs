@@ -3,12 +3,12 @@
 //! The program is fed through a pipe: a statement, its answer, a change of the files, the same statement again.
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use crate::harness::{Place, text};
 
 /// A session that is asked question by question.
-struct Dialogue {
+pub(crate) struct Dialogue {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
@@ -16,8 +16,12 @@ struct Dialogue {
 
 impl Dialogue {
     fn new(place: &Place) -> Dialogue {
-        let mut child = place
-            .command()
+        Dialogue::with(place.command())
+    }
+
+    /// A session of a program that has its own variables and arguments.
+    pub(crate) fn with(mut command: Command) -> Dialogue {
+        let mut child = command
             .args(["--format", "csv", "--continue-on-error"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -30,7 +34,7 @@ impl Dialogue {
     }
 
     /// Runs a statement; gives the lines of its answer joined by spaces.
-    fn ask(&mut self, sql: &str) -> String {
+    pub(crate) fn ask(&mut self, sql: &str) -> String {
         writeln!(self.input, "{sql};\nSELECT 'end' AS end;").unwrap();
         let mut answer = Vec::new();
         loop {
@@ -47,7 +51,7 @@ impl Dialogue {
     }
 
     /// Ends the session; gives its errors.
-    fn errors(self) -> Vec<String> {
+    pub(crate) fn errors(self) -> Vec<String> {
         let Dialogue { child, input, output } = self;
         drop(input);
         drop(output);

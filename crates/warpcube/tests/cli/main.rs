@@ -16,12 +16,16 @@ mod cube_text;
 mod cubes;
 mod data;
 mod depth;
+#[cfg(feature = "remote")]
+mod elsewhere;
 mod endings;
 mod formats;
 mod harness;
 mod outputs;
 mod pipes;
 mod scripts;
+#[cfg(feature = "remote")]
+mod server;
 mod settings;
 mod shell;
 mod suites;

@@ -19,6 +19,7 @@ use datafusion::logical_expr::{
 
 use super::super::csv_types::WHOLE;
 use super::super::files::{ExternalTable, resolve};
+use super::super::memory::mirror_of;
 use super::super::patterns::{by_folder, with_braces};
 use super::super::special::DerivedTable;
 use super::super::text_files::TextReading;
@@ -30,7 +31,7 @@ use crate::file_sets::is_partition;
 use crate::format_options::{self, Purpose};
 use crate::formats::stored_as;
 use crate::functions::url_decoded;
-use crate::locations::{canonical, url_of};
+use crate::locations::{canonical, is_elsewhere, shown, url_of};
 
 /// Files whose rows have the same constants beside their columns.
 struct Group {
@@ -50,13 +51,18 @@ pub(in crate::catalog) async fn open(
     reading: &Reading,
 ) -> Result<Arc<dyn TableProvider>> {
     let access = Access::of(state.config_options());
-    let paths: Vec<String> = reading.paths.iter().flat_map(|path| with_braces(path)).collect();
+    let mut paths: Vec<String> = reading.paths.iter().flat_map(|path| with_braces(path)).collect();
     let mut files = Vec::new();
-    for path in &paths {
-        if path.contains("://") && !path.starts_with("file://") {
-            return Err(SqlError::Unsupported(format!("{}() of '{path}': files of this machine", reading.function)));
-        }
+    for path in &mut paths {
         access.check_location(path)?;
+        if is_elsewhere(path) {
+            *path = mirror_of(state)?.open(state, path, Some(&reading.file_type)).await?.location();
+        } else if path.contains("://") && !path.starts_with("file://") {
+            return Err(SqlError::Unsupported(format!(
+                "{}() of '{path}': paths, s3:// and https://",
+                reading.function
+            )));
+        }
         let found = resolve(&mut canonical(path), &reading.file_type, false)?;
         found.iter().try_for_each(|file| access.check_path(file))?;
         files.extend(found);
@@ -116,7 +122,7 @@ impl Opening<'_> {
         let mut groups: Vec<Group> = Vec::new();
         for (file, keys) in files.iter().zip(keys) {
             let keys = if are_columns { keys } else { Vec::new() };
-            let filename = reading.filename.is_some().then(|| file.display().to_string());
+            let filename = reading.filename.is_some().then(|| shown(file));
             match groups.last_mut() {
                 Some(group) if !by_name && group.keys == keys && group.filename == filename => {
                     group.files.push(file.clone());
@@ -155,7 +161,7 @@ impl Opening<'_> {
         if reading.whole_sample && reading.columns.is_empty() {
             let is_large = |file: &&PathBuf| file.metadata().is_ok_and(|found| found.len() > WHOLE);
             if let Some(file) = files.iter().find(is_large) {
-                let why = format!("'{}' is larger than {WHOLE} bytes; name its columns and types", file.display());
+                let why = format!("'{}' is larger than {WHOLE} bytes; name its columns and types", shown(file));
                 return Err(reading.refused("sample_size", &format!("-1, {why}")));
             }
         }
