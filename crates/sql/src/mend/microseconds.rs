@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, Int64Array};
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef, Float64Type, Int64Type, IntervalUnit, TimeUnit};
 use datafusion::catalog::{TableFunction, TableFunctionArgs, TableFunctionImpl, TableProvider};
@@ -113,6 +113,19 @@ pub(super) fn coerced_of_bins(from: &[DataType]) -> Result<Vec<DataType>> {
         (own, _) => own.clone(),
     });
     Ok([stride, time].into_iter().chain(origin).collect())
+}
+
+/// Refuses bins of times that nanoseconds do not hold, which are NULL in DataFusion.
+pub(super) fn check_bins(times: &ColumnarValue, bins: &ColumnarValue, rows: usize) -> Result<()> {
+    let nulls = |values: &ColumnarValue| match values {
+        ColumnarValue::Array(values) => values.null_count(),
+        ColumnarValue::Scalar(value) if value.is_null() => rows,
+        ColumnarValue::Scalar(_) => 0,
+    };
+    match nulls(times) < nulls(bins) {
+        true => Err(DataFusionError::Execution("date_bin of a time that nanoseconds since 1970 do not hold".into())),
+        false => Ok(()),
+    }
 }
 
 /// Registers the tables of series.

@@ -17,7 +17,7 @@
 //!
 //! A date or a text beside a timestamp is one of nanoseconds in DataFusion, which end in 2262. Beside timestamps
 //! without nanoseconds a date becomes one of the finest of their units, and a text one of microseconds, in the same
-//! places; a constant text with more digits keeps them.
+//! places; a constant text with more digits keeps them. `date_part` reads a text as one of microseconds, too.
 //!
 //! Numbers and dates, timestamps or times have no common type: DataFusion makes days since 1970 of integers, in
 //! silence. In the same places they are refused, as in PostgreSQL.
@@ -81,13 +81,16 @@ fn is_candidate(expr: &Expr) -> bool {
     match expr {
         Expr::InList(_) | Expr::Between(_) | Expr::Case(_) | Expr::BinaryExpr(_) => true,
         Expr::InSubquery(_) | Expr::SetComparison(_) => true,
-        Expr::ScalarFunction(function) => OF_ONE_TYPE.contains(&function.name()),
+        Expr::ScalarFunction(function) => OF_ONE_TYPE.contains(&function.name()) || function.name() == DATE_PART,
         _ => false,
     }
 }
 
 /// Functions whose arguments share a type.
 const OF_ONE_TYPE: [&str; 8] = ["coalesce", "greatest", "least", "make_array", "nullif", "nvl", "nvl2", "power"];
+
+/// The function that reads a text as a timestamp of nanoseconds.
+const DATE_PART: &str = "date_part";
 
 /// Keys of a join in their common types.
 fn in_keys(mut join: Join) -> Result<Join> {
@@ -168,6 +171,15 @@ fn in_expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
                 }
             }
             Transformed::new_transformed(Expr::ScalarFunction(function), is_nvl || common.is_some())
+        }
+        Expr::ScalarFunction(mut function) if function.name() == DATE_PART => {
+            let is_read = |time: &Expr| time.get_type(schema).is_ok_and(|found| is_text(&found));
+            let text = function.args.get_mut(1).filter(|time| is_read(time));
+            let is_text = text.is_some();
+            if let Some(text) = text {
+                *text = Common::Timestamp(TimeUnit::Microsecond, None).of(std::mem::take(text), schema);
+            }
+            Transformed::new_transformed(Expr::ScalarFunction(function), is_text)
         }
         other => Transformed::no(other),
     })

@@ -12,25 +12,33 @@ use std::ops::RangeInclusive;
 use datafusion::sql::sqlparser::ast::{DataType, Expr, Interval, TypedString, Value};
 
 /// Writes the text of a timestamp with all its digits, where it is a constant. One with more digits behind the point
-/// than microseconds have, and no precision, has nanoseconds.
+/// than microseconds have, and no precision, has nanoseconds; a cast rounds these.
 pub(super) fn with_all_digits(expr: &mut Expr) {
-    let (precision, text) = match expr {
+    match expr {
         Expr::TypedString(TypedString { data_type: DataType::Timestamp(precision, _), value, .. }) => {
-            (precision, &mut value.value)
+            if has_more_digits(&mut value.value) && precision.is_none() {
+                *precision = Some(NANOSECONDS);
+            }
         }
-        Expr::Cast { data_type: DataType::Timestamp(precision, _), expr, .. } => match expr.as_mut() {
-            Expr::Value(value) => (precision, &mut value.value),
-            _ => return,
-        },
-        _ => return,
-    };
-    let Value::SingleQuotedString(text) = text else { return };
+        Expr::Cast { kind, data_type: DataType::Timestamp(precision, zone), expr: constant, .. } => {
+            let Expr::Value(value) = constant.as_mut() else { return };
+            if has_more_digits(&mut value.value) && precision.is_none() {
+                let expr = std::mem::replace(constant, Box::new(Expr::value(Value::Null)));
+                let (kind, data_type) = (kind.clone(), DataType::Timestamp(Some(NANOSECONDS), *zone));
+                **constant = Expr::Cast { kind, expr, data_type, array: false, format: None };
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Writes the text of a timestamp with all its digits, and tells whether it has more than microseconds have.
+fn has_more_digits(text: &mut Value) -> bool {
+    let Value::SingleQuotedString(text) = text else { return false };
     if let Some(whole) = whole(text) {
         *text = whole;
     }
-    if precision.is_none() && has_nanoseconds(text) {
-        *precision = Some(NANOSECONDS);
-    }
+    has_nanoseconds(text)
 }
 
 /// Digits behind the point of a timestamp of nanoseconds, and of one of microseconds.
