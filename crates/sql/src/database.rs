@@ -37,7 +37,7 @@ use crate::settings::{Assignment, DatabaseSettings, Owner, Settings};
 use crate::text_formats;
 use crate::values::{SettingOrigin, boolean};
 pub(crate) use assign::{
-    HEADER_NAME, SWITCHES_FILTERS, bad_value, check_known, default_value, first_options, owner, set_option,
+    HEADER_NAME, SWITCHES_FILTERS, ZONE_NAME, bad_value, check_known, default_value, first_options, owner, set_option,
 };
 
 /// What a database is opened with.
@@ -220,12 +220,13 @@ impl Database {
             .with_extension(Arc::new(header))
             .with_option_extension(settings.clone());
         let planner = Arc::new(DevicePlanner::new(engines.clone()));
+        let types = Arc::new(mend::TypeNames::of(config.options()));
         let mut builder = SessionStateBuilder::new()
             .with_config(config)
             .with_runtime_env(runtime.clone())
             .with_default_features()
             .with_expr_planners(mend::expr_planners())
-            .with_type_planner(Arc::new(mend::TypeNames))
+            .with_type_planner(types)
             .with_analyzer_rules(mend::analyzer_rules())
             .with_optimizer_rules(mend::optimizer_rules())
             .with_physical_optimizer_rules(mend::physical_optimizer_rules())

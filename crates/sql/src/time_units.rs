@@ -8,11 +8,11 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type, TimeUnit};
 use datafusion::error::{DataFusionError, Result};
 
-/// Seconds from 1970 to 2000.
-const EPOCH_SECONDS: i64 = 946_684_800;
+/// Seconds from 1970 to 2000, from where PostgreSQL counts.
+pub(crate) const EPOCH_SECONDS: i64 = 946_684_800;
 
 /// Ticks of a second in a unit.
-pub(crate) fn per_second(unit: TimeUnit) -> i64 {
+pub(crate) const fn per_second(unit: TimeUnit) -> i64 {
     match unit {
         TimeUnit::Second => 1,
         TimeUnit::Millisecond => 1_000,

@@ -42,8 +42,9 @@ const BOOL: u16 = 1;
 const INT: u16 = 1 << 1;
 const FLOAT: u16 = 1 << 2;
 const DATE: u16 = 1 << 3;
-/// Timestamps of seconds; those of finer units follow.
-const SECONDS: u16 = 1 << 4;
+/// Timestamps, and those with more digits than microseconds have.
+const MICROSECONDS: u16 = 1 << 4;
+const NANOSECONDS: u16 = 1 << 5;
 const TEXT: u16 = 1 << 8;
 /// Digits that are no number: with leading zeros, or more than 64 bits hold.
 const CODE: u16 = 1 << 9;
@@ -55,7 +56,7 @@ const WALL: u16 = 1 << 11;
 const SHIFTED: u16 = 1 << 12;
 /// Numbers with a comma, as `1.234,5` or `1,234`.
 const COMMA: u16 = 1 << 13;
-const TIMESTAMP: u16 = SECONDS | SECONDS << 1 | SECONDS << 2 | SECONDS << 3;
+const TIMESTAMP: u16 = MICROSECONDS | NANOSECONDS;
 const TEMPORAL: u16 = DATE | TIMESTAMP | INSTANT | WALL | SHIFTED;
 
 impl Kinds {
@@ -99,11 +100,6 @@ impl Kinds {
         }
     }
 
-    /// The kinds of a column of which not all lines are looked at: timestamps may have microseconds in others.
-    fn of_more_lines(self) -> Kinds {
-        if self.0 & TIMESTAMP == 0 { self } else { Kinds(self.0 | SECONDS << 2) }
-    }
-
     /// The type that holds all of the values.
     pub(crate) fn data_type(self) -> DataType {
         let zone = (self.0 & INSTANT != 0).then(|| "UTC".into());
@@ -116,12 +112,10 @@ impl Kinds {
             DATE => DataType::Date32,
             // No one type has texts with a zone and texts without one.
             kinds if kinds & INSTANT != 0 && kinds & (DATE | WALL) != 0 => DataType::Utf8,
-            kinds if kinds & !TEMPORAL == 0 => match (kinds & TIMESTAMP).ilog2() - SECONDS.ilog2() {
-                0 => timestamp(TimeUnit::Second),
-                1 => timestamp(TimeUnit::Millisecond),
-                2 => timestamp(TimeUnit::Microsecond),
-                _ => timestamp(TimeUnit::Nanosecond),
-            },
+            kinds if kinds & !TEMPORAL == 0 => timestamp(match kinds & NANOSECONDS {
+                0 => TimeUnit::Microsecond,
+                _ => TimeUnit::Nanosecond,
+            }),
             _ => DataType::Utf8,
         }
     }
@@ -176,13 +170,12 @@ fn time(text: &str) -> Option<u16> {
         _ => INSTANT | SHIFTED,
     };
     let Some(fraction) = rest.strip_prefix('.') else {
-        return (!rest.starts_with(|byte: char| byte.is_ascii_digit())).then_some(SECONDS | zone_of(rest));
+        return (!rest.starts_with(|byte: char| byte.is_ascii_digit())).then_some(MICROSECONDS | zone_of(rest));
     };
     let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
     let unit = match digits {
-        1..=3 => SECONDS << 1,
-        4..=6 => SECONDS << 2,
-        7..=9 => SECONDS << 3,
+        1..=6 => MICROSECONDS,
+        7..=9 => NANOSECONDS,
         _ => return None,
     };
     Some(unit | zone_of(&fraction[digits..]))
@@ -193,8 +186,6 @@ fn time(text: &str) -> Option<u16> {
 pub(crate) struct Sample {
     pub(crate) head: Vec<u8>,
     pub(crate) parts: Vec<Vec<u8>>,
-    /// Whether the file has no other lines.
-    pub(crate) is_whole: bool,
 }
 
 /// How a file is written.
@@ -269,9 +260,6 @@ impl Dialect {
         front.iter_mut().zip(&kinds).for_each(|(front, first)| *front = front.and(*first));
         let mut spread = front.clone();
         sample.parts.iter().for_each(|part| records(part, characters, &mut |record| note(&mut spread, record)));
-        if !sample.is_whole {
-            front.iter_mut().chain(&mut spread).for_each(|kinds| *kinds = kinds.of_more_lines());
-        }
         let (first, first_kinds) = first?;
         let header = match are_years(&first, &second.unwrap_or_default()) {
             true => Some(true),
@@ -466,18 +454,7 @@ mod tests {
     use super::*;
 
     fn dialect(text: &str) -> Option<Dialect> {
-        Dialect::of(&Sample { head: text.into(), parts: Vec::new(), is_whole: true }, &Given::default())
-    }
-
-    #[test]
-    fn lines_that_are_not_looked_at_may_have_microseconds() {
-        let head = b"t,d,n\n2024-01-05 08:00:00,2024-01-05,1\n".to_vec();
-        for (is_whole, unit) in [(true, TimeUnit::Second), (false, TimeUnit::Microsecond)] {
-            let sample = Sample { head: head.clone(), parts: Vec::new(), is_whole };
-            let spread = Dialect::of(&sample, &Given::default()).unwrap().spread;
-            let types: Vec<DataType> = spread.into_iter().map(Kinds::data_type).collect();
-            assert_eq!(types, [DataType::Timestamp(unit, None), DataType::Date32, DataType::Int64], "{is_whole}");
-        }
+        Dialect::of(&Sample { head: text.into(), parts: Vec::new() }, &Given::default())
     }
 
     #[test]
@@ -540,9 +517,9 @@ mod tests {
             (&["true", "FALSE"], DataType::Boolean),
             (&["true", "1"], DataType::Utf8),
             (&["2024-01-05"], DataType::Date32),
-            (&["2024-01-05", "2024-01-05 08:00:00"], DataType::Timestamp(TimeUnit::Second, None)),
-            (&["2024-01-05T08:00:00.25Z"], DataType::Timestamp(TimeUnit::Millisecond, Some("UTC".into()))),
-            (&["2024-01-05 08:00:00+02", ""], DataType::Timestamp(TimeUnit::Second, Some("UTC".into()))),
+            (&["2024-01-05", "2024-01-05 08:00:00"], DataType::Timestamp(TimeUnit::Microsecond, None)),
+            (&["2024-01-05T08:00:00.25Z"], DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))),
+            (&["2024-01-05 08:00:00+02", ""], DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))),
             (&["2024-01-05 08:00:00+02", "2024-01-05 08:00:00"], DataType::Utf8),
             (&["2024-01-05 08:00:00+02", "2024-01-05"], DataType::Utf8),
             (&["2024-01-05 08:00:00.1234567"], DataType::Timestamp(TimeUnit::Nanosecond, None)),
@@ -565,7 +542,7 @@ mod tests {
             ("1", "cheap", DataType::Int64),
             ("1", "01", DataType::Utf8),
             ("1", "true", DataType::Int64),
-            ("2024-01-05", "2024-01-05 08:00:00", DataType::Timestamp(TimeUnit::Second, None)),
+            ("2024-01-05", "2024-01-05 08:00:00", DataType::Timestamp(TimeUnit::Microsecond, None)),
             ("2024-01-05", "NA", DataType::Date32),
             ("x", "1", DataType::Utf8),
             ("", "x", DataType::Utf8),

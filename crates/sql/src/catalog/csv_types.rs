@@ -237,16 +237,15 @@ fn sample(path: &Path, compression: FileCompressionType) -> Option<Sample> {
         // Only the front of a compressed file is looked at: the rest would have to be decompressed. A truncated file is
         // for its reader to refuse; the part that is there is a sample all the same.
         let read = reader.take(WHOLE).read_to_end(&mut head);
-        let is_whole = read.is_ok() && (head.len() as u64) < WHOLE;
-        if !is_whole {
+        if read.is_err() || head.len() as u64 >= WHOLE {
             whole_lines(&mut head, false);
         }
-        return Some(Sample { head, parts: Vec::new(), is_whole });
+        return Some(Sample { head, parts: Vec::new() });
     }
     let mut head = Vec::new();
     if size <= WHOLE {
         file.read_to_end(&mut head).ok()?;
-        return Some(Sample { head, parts: Vec::new(), is_whole: true });
+        return Some(Sample { head, parts: Vec::new() });
     }
     let mut piece = |from: u64, bytes: usize| -> Option<Vec<u8>> {
         let mut piece = Vec::with_capacity(bytes);
@@ -262,7 +261,7 @@ fn sample(path: &Path, compression: FileCompressionType) -> Option<Sample> {
         whole_lines(&mut text, true);
         Some(text)
     });
-    Some(Sample { parts: parts.collect::<Option<_>>()?, head, is_whole: false })
+    Some(Sample { parts: parts.collect::<Option<_>>()?, head })
 }
 
 /// Cuts off the line that a piece of a file ends within, and the one that it begins within.

@@ -14,8 +14,11 @@ use super::{Connection, SettingsNumber, Settled};
 use crate::access::{check_change, check_folder};
 use crate::baseline::without_wrong_filters;
 use crate::catalog::HeaderSaid;
-use crate::database::{Database, HEADER_NAME, SWITCHES_FILTERS, check_known, default_value, owner, set_option};
+use crate::database::{
+    Database, HEADER_NAME, SWITCHES_FILTERS, ZONE_NAME, check_known, default_value, owner, set_option,
+};
 use crate::error::Result;
+use crate::mend;
 use crate::runtime::{self, RuntimeChoice};
 use crate::settings::{Owner, PREFIX, Settings};
 use crate::show;
@@ -100,6 +103,10 @@ impl Connection {
             let mut state = state.write();
             self.take_over(&mut settled, &mut state);
             change(&mut state)?;
+            if name == ZONE_NAME {
+                let types = Arc::new(mend::TypeNames::of(state.config_options()));
+                *state = SessionStateBuilder::from(state.clone()).with_type_planner(types).build();
+            }
             if name == HEADER_NAME {
                 state.config_mut().set_extension(Arc::new(HeaderSaid(origin != SettingOrigin::Default)));
             }

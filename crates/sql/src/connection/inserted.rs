@@ -255,7 +255,7 @@ fn constant_type(cell: &SqlExpr) -> Option<DataType> {
         SqlExpr::Nested(expr) => constant_type(expr),
         SqlExpr::TypedString(TypedString { data_type: SqlType::Date, .. }) => Some(DataType::Date32),
         SqlExpr::TypedString(TypedString { data_type: SqlType::Timestamp(..), .. }) => {
-            Some(DataType::Timestamp(TimeUnit::Nanosecond, None))
+            Some(DataType::Timestamp(TimeUnit::Microsecond, None))
         }
         _ => None,
     }

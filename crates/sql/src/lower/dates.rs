@@ -9,7 +9,7 @@ use datafusion::common::ScalarValue;
 use warpcube_engine::{BinaryOp, DatePart, Expr as Device, Literal, Ty, UnaryOp};
 
 use super::Reason;
-use crate::time_units::per_second;
+use crate::time_units::{EPOCH_SECONDS, per_second};
 
 const DAY_SECONDS: i64 = 86_400;
 
@@ -94,6 +94,22 @@ pub(crate) fn timestamp(value: Device, from: &DataType, unit: TimeUnit) -> Optio
         },
         _ => None,
     }
+}
+
+/// A timestamp as the nearest multiple of a coarser unit, in its own ticks: halves away from 2000, as on the CPU. What
+/// leaves 64 bits raises; the CPU has the multiple before it.
+pub(crate) fn rounded(value: Device, data_type: &DataType, unit: TimeUnit) -> Option<Device> {
+    let DataType::Timestamp(own, _) = data_type else { return None };
+    let second = per_second(*own);
+    let step = second / per_second(unit);
+    let rest = floor_remainder(value.clone(), step);
+    let is_half = op(BinaryOp::Eq, rest.clone(), long(step / 2));
+    let is_late = op(BinaryOp::Ge, value.clone(), long(EPOCH_SECONDS * second));
+    let is_up = op(BinaryOp::Or, op(BinaryOp::Gt, rest.clone(), long(step / 2)), op(BinaryOp::And, is_half, is_late));
+    let exact = |value| Device::Cast(Box::new(value), Ty::I128);
+    let below = op(BinaryOp::Sub, exact(value), exact(rest));
+    let above = op(BinaryOp::Add, below.clone(), exact(long(step)));
+    Some(widen(Device::Case(vec![(is_up, above)], Box::new(below))))
 }
 
 /// A part of a date or timestamp, as an `Int32`.

@@ -15,7 +15,7 @@ use super::columns::{self, BaseColumn, ColumnId, columns, shown};
 use super::constants::{literal, null};
 use super::strings::StringExpression;
 use super::{Reason, arguments, dates};
-use crate::mend::narrow_casts;
+use crate::mend::{coarser_times, finer_columns, narrow_casts};
 use crate::walk::Walk;
 
 /// Longest IN list that is compared value by value.
@@ -447,6 +447,14 @@ impl<'a> Translator<'a> {
     fn function(&self, function: &ScalarFunction, expr: &Expr) -> Result<Device, Reason> {
         if function.func.signature().volatility != Volatility::Immutable {
             return Err(format!("the function '{}'", function.name()));
+        }
+        if let ([time], Some(unit)) = (function.args.as_slice(), coarser_times::rounds_to(&function.func)) {
+            let input = self.data_type(time)?;
+            let rounded = dates::rounded(self.translate(time)?, &input, unit);
+            return rounded.ok_or_else(|| format!("the rounding of {input}"));
+        }
+        if let Some(comparison) = finer_columns::as_comparison(function) {
+            return self.translate(&comparison);
         }
         match (function.name(), function.args.as_slice()) {
             ("date_part", [Expr::Literal(part, _), date]) => {

@@ -11,6 +11,8 @@
 //! `date_trunc` counts in nanoseconds, which end in 2262, and has no unit above the year. Here it counts in the ticks
 //! of its argument, but for zones other than UTC, and a date has microseconds. That goes once DataFusion's does so.
 //!
+//! `now`, `to_timestamp`, `date_bin`, `range` and `generate_series` give nanoseconds ([`super::microseconds`]).
+//!
 //! `to_char` gives the first row's text for all where the time is a constant and patterns are none; here each row has
 //! its own. That goes once DataFusion's function does so.
 
@@ -32,33 +34,39 @@ use datafusion::logical_expr::{
 };
 
 use super::conversion::is_text;
+use super::in_zone::zone_of;
 use super::zones::is_utc;
-use super::{each_value, growth, replacements};
+use super::{each_value, growth, microseconds, replacements};
 use crate::error::SqlError;
 use crate::functions::{is_pattern, read_by_pattern, to_char, truncated};
 use crate::time_units::{per_second, rounded_to};
 
 /// Functions that give instants.
 const INSTANTS: [&str; 5] =
-    ["to_timestamp", "to_timestamp_seconds", "to_timestamp_millis", "to_timestamp_micros", "to_timestamp_nanos"];
+    [TO_TIMESTAMP, "to_timestamp_seconds", "to_timestamp_millis", "to_timestamp_micros", "to_timestamp_nanos"];
 
-/// Functions that give instants of coarse units.
-const COARSE: [&str; 2] = ["to_timestamp_seconds", "to_timestamp_millis"];
+/// Functions that give instants of coarse units, and the one that gives microseconds where the session has a zone.
+const COARSE: [&str; 3] = ["to_timestamp_seconds", "to_timestamp_millis", TO_TIMESTAMP];
+const TO_TIMESTAMP: &str = "to_timestamp";
 /// The function that reads the texts of coarse ones, with their digits.
 const MICROSECONDS: &str = "to_timestamp_micros";
 
 /// The functions of a session, mended.
 pub(crate) fn functions(state: &SessionState) -> Vec<ScalarUDF> {
+    let has_zone = zone_of(state.config_options()).is_some();
     let of_growth = growth::FUNCTIONS.iter().map(|(name, growth)| (*name, Look::Growth(*growth)));
     let all = of_growth.chain([
         ("regexp_replace", Look::Replacement),
         ("to_char", Look::Pattern),
         ("to_date", Look::Date),
         ("date_trunc", Look::Truncation),
+        ("date_bin", Look::Bins),
+        ("now", Look::Now),
+        ("current_time", Look::Now),
     ]);
     let mended = |(name, look): (&str, Look)| {
         let finer = COARSE.contains(&name).then(|| state.udf(MICROSECONDS).ok()).flatten();
-        Some(ScalarUDF::new_from_impl(Looked { original: state.udf(name).ok()?, finer, look }))
+        Some(ScalarUDF::new_from_impl(Looked { original: state.udf(name).ok()?, finer, has_zone, look }))
     };
     let instants = INSTANTS.map(|name| (name, Look::Instant));
     all.chain(instants).filter_map(mended).collect()
@@ -71,6 +79,8 @@ enum Look {
     Pattern,
     Date,
     Truncation,
+    Bins,
+    Now,
     Growth(growth::Growth),
     Instant,
 }
@@ -80,6 +90,8 @@ struct Looked {
     original: Arc<ScalarUDF>,
     /// DataFusion's function of microseconds, where this is one of instants of a coarser unit.
     finer: Option<Arc<ScalarUDF>>,
+    /// Whether the session has a zone; without one timestamps are as DataFusion has them.
+    has_zone: bool,
     look: Look,
 }
 
@@ -90,7 +102,9 @@ impl Looked {
         let DataType::Timestamp(unit, zone) = &promised else {
             return Err(DataFusionError::Internal(format!("instants of type {promised}")));
         };
-        if let (Some(finer), Some(text)) = (&self.finer, args.args.first())
+        let is_micros = *unit == TimeUnit::Microsecond && self.name() == TO_TIMESTAMP;
+        let finer = self.finer.as_ref().filter(|_| *unit != TimeUnit::Nanosecond);
+        if let (Some(finer), Some(text)) = (finer, args.args.first())
             && is_text(&text.data_type())
         {
             let fine = DataType::Timestamp(TimeUnit::Microsecond, zone.clone());
@@ -103,12 +117,31 @@ impl Looked {
         {
             *time = each_value(time, |times| rounded_to(times, *unit))?;
         }
+        if is_micros && let Some(value) = args.args.first() {
+            match value.data_type() {
+                number if number.is_numeric() => return microseconds::of_seconds(value)?.cast_to(&promised, None),
+                DataType::Timestamp(_, _) | DataType::Null => return value.cast_to(&promised, None),
+                _ => {}
+            }
+        }
         // The function around checks the type.
         as_promised(self.original.inner().invoke_with_args(args)?, &promised)
     }
 }
 
 impl Looked {
+    /// Whether DataFusion's function gives nanoseconds where this one gives microseconds.
+    fn in_microseconds(&self, first: Option<&DataType>) -> bool {
+        let is_fine = matches!(first, Some(DataType::Timestamp(TimeUnit::Nanosecond, _)));
+        self.has_zone
+            && match self.look {
+                Look::Now => true,
+                Look::Instant => self.name() == TO_TIMESTAMP,
+                Look::Growth(growth::Growth::Series) => !is_fine,
+                _ => false,
+            }
+    }
+
     /// The texts of `to_char`, each by its own pattern.
     fn shown(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [value, pattern] = args.args.as_slice() else {
@@ -153,6 +186,7 @@ impl ScalarUDFImpl for Looked {
         static OURS: LazyLock<Signature> = LazyLock::new(|| Signature::user_defined(Volatility::Immutable));
         match self.look {
             Look::Pattern | Look::Truncation => &OURS,
+            Look::Bins if self.has_zone => &OURS,
             _ => self.original.signature(),
         }
     }
@@ -162,7 +196,12 @@ impl ScalarUDFImpl for Looked {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        self.original.return_field_from_args(args)
+        let first = args.arg_fields.first().map(|field| field.data_type().clone());
+        let field = self.original.return_field_from_args(args)?;
+        Ok(match self.in_microseconds(first.as_ref()) {
+            true => microseconds::field(field),
+            false => field,
+        })
     }
 
     fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -175,7 +214,19 @@ impl ScalarUDFImpl for Looked {
                     return Ok(truncated);
                 }
             }
-            Look::Growth(growth) => growth::check(self.name(), growth, &args)?,
+            Look::Growth(growth) => {
+                growth::check(self.name(), growth, &args)?;
+                let promised = args.return_field.data_type().clone();
+                let result = self.original.inner().invoke_with_args(args)?;
+                return if result.data_type() == promised { Ok(result) } else { result.cast_to(&promised, None) };
+            }
+            Look::Bins if self.has_zone => {
+                let (times, rows) = (args.args[1].clone(), args.number_rows);
+                let bins = self.original.inner().invoke_with_args(args)?;
+                microseconds::check_bins(&times, &bins, rows)?;
+                return Ok(bins);
+            }
+            Look::Bins | Look::Now => {}
             Look::Instant => {
                 by_pattern(&mut args)?;
                 args.args.iter().skip(1).try_for_each(with_minutes)?;
@@ -188,11 +239,23 @@ impl ScalarUDFImpl for Looked {
     fn with_updated_config(&self, config: &ConfigOptions) -> Option<ScalarUDF> {
         let updated = |function: &Arc<ScalarUDF>| Some(Arc::new(function.inner().with_updated_config(config)?));
         let finer = self.finer.as_ref().and_then(updated);
-        Some(ScalarUDF::new_from_impl(Looked { original: updated(&self.original)?, finer, look: self.look }))
+        let has_zone = zone_of(config).is_some();
+        let original = updated(&self.original);
+        if original.is_none() && has_zone == self.has_zone {
+            return None;
+        }
+        let original = original.unwrap_or_else(|| self.original.clone());
+        Some(ScalarUDF::new_from_impl(Looked { original, finer, has_zone, look: self.look }))
     }
 
     fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
-        self.original.simplify(args, info)
+        let simplified = self.original.simplify(args, info)?;
+        Ok(match simplified {
+            ExprSimplifyResult::Simplified(expr) if self.in_microseconds(None) => {
+                ExprSimplifyResult::Simplified(microseconds::literal(expr))
+            }
+            simplified => simplified,
+        })
     }
 
     fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
@@ -202,7 +265,8 @@ impl ScalarUDFImpl for Looked {
     fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>> {
         match self.look {
             Look::Pattern => coerced_of_char(arg_types),
-            Look::Truncation => coerced_of_truncation(arg_types),
+            Look::Truncation => coerced_of_truncation(arg_types, self.has_zone),
+            Look::Bins if self.has_zone => microseconds::coerced_of_bins(arg_types),
             _ => self.original.coerce_types(arg_types),
         }
     }
@@ -233,14 +297,17 @@ fn coerced_of_char(from: &[DataType]) -> Result<Vec<DataType>> {
 }
 
 /// The types of arguments of `date_trunc`: dates have microseconds, and texts are read as timestamps.
-fn coerced_of_truncation(from: &[DataType]) -> Result<Vec<DataType>> {
+fn coerced_of_truncation(from: &[DataType], has_zone: bool) -> Result<Vec<DataType>> {
     let [unit, time] = from else {
         return Err(DataFusionError::Plan("date_trunc takes a unit and a time".into()));
     };
     let time = match time {
         DataType::Timestamp(_, _) | DataType::Time32(_) | DataType::Time64(_) => time.clone(),
         DataType::Date32 | DataType::Date64 => DataType::Timestamp(TimeUnit::Microsecond, None),
-        text if is_text(text) || text.is_null() => DataType::Timestamp(TimeUnit::Nanosecond, None),
+        text if is_text(text) || text.is_null() => {
+            let unit = if has_zone { TimeUnit::Microsecond } else { TimeUnit::Nanosecond };
+            DataType::Timestamp(unit, None)
+        }
         other => {
             return Err(DataFusionError::Plan(format!("date_trunc takes a date, a timestamp or a time, not {other}")));
         }

@@ -68,6 +68,13 @@ impl CastFunction {
         is_taken.then(|| CastFunction::function(kind, cast.to).call(vec![cast.operand.clone()]))
     }
 
+    /// The operand and the type of a cast that rows compute; none of another expression.
+    pub(super) fn as_late(expr: &Expr) -> Option<(&Expr, &DataType)> {
+        let Expr::ScalarFunction(call) = expr else { return None };
+        let cast = call.func.inner().downcast_ref::<CastFunction>().filter(|cast| cast.kind == Kind::Late)?;
+        Some((call.args.first()?, &cast.target))
+    }
+
     /// The same cast, which rows compute and planning does not.
     pub(super) fn late(cast: &Conversion) -> Expr {
         CastFunction::function(Kind::Late, cast.to).call(vec![cast.operand.clone()])

@@ -3,7 +3,7 @@
 //! Casts of single values are those of `single_casts`, and what is within lists and structs goes through them
 //! (`nested_casts`). Functions that read texts do so as casts, and numbers are cast to no date.
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::Transformed;
 use datafusion::config::ConfigOptions;
@@ -13,7 +13,7 @@ use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::conversion::{Conversion, is_text};
-use super::in_zone::zone_of;
+use super::in_zone::{in_zone, zone_of};
 use super::mixed::{is_on_calendar, of_number};
 use super::{each_expression, nested_casts, single_casts, wall_texts};
 use crate::error::SqlError;
@@ -40,7 +40,7 @@ impl AnalyzerRule for MendedCasts {
             let raises_early = matches!(plan, LogicalPlan::Values(_));
             each_expression(plan, is_cast, |expr, schema| {
                 expr.transform_up(|expr| {
-                    let (expr, is_other) = time_of_text(expr, schema);
+                    let (expr, is_other) = time_of_text(expr, zone_of(config), schema);
                     let Some(cast) = Conversion::of(&expr, schema) else {
                         return Ok(Transformed::new_transformed(expr, is_other));
                     };
@@ -59,25 +59,21 @@ impl AnalyzerRule for MendedCasts {
 }
 
 const TO_DATE: &str = "to_date";
+const TO_TIMESTAMP: &str = "to_timestamp";
 
 /// Functions that read a text as casts do.
-const READ: [&str; 6] = [
-    TO_DATE,
-    "to_timestamp",
-    "to_timestamp_seconds",
-    "to_timestamp_millis",
-    "to_timestamp_micros",
-    "to_timestamp_nanos",
-];
+const READ: [&str; 6] =
+    [TO_DATE, TO_TIMESTAMP, "to_timestamp_seconds", "to_timestamp_millis", "to_timestamp_micros", "to_timestamp_nanos"];
 
-/// `to_date(s)` and its like. They ask for seconds, and the first moves a text to UTC before it takes the day.
+/// `to_date(s)` and its like. They ask for seconds, the first moves a text to UTC before it takes the day, and the others
+/// read nanoseconds, which end in 2262.
 fn is_read(function: &ScalarFunction) -> bool {
     READ.contains(&function.name()) && function.args.len() == 1
 }
 
-/// `to_date` of a text as the cast that it is, and another function over the text as Arrow reads it; any other
-/// expression as it is, without the flag.
-fn time_of_text(expr: Expr, schema: &DFSchema) -> (Expr, bool) {
+/// `to_date` and `to_timestamp` of a text as the casts that they are, and another function over the text as Arrow reads
+/// it; any other expression as it is, without the flag.
+fn time_of_text(expr: Expr, zone: Option<&str>, schema: &DFSchema) -> (Expr, bool) {
     match expr {
         Expr::ScalarFunction(mut function)
             if is_read(&function) && function.args[0].get_type(schema).is_ok_and(|from| is_text(&from)) =>
@@ -85,6 +81,9 @@ fn time_of_text(expr: Expr, schema: &DFSchema) -> (Expr, bool) {
             if function.name() == TO_DATE {
                 let text = Box::new(std::mem::take(&mut function.args[0]));
                 return (Expr::Cast(Cast::new(text, DataType::Date32)), true);
+            }
+            if let Some(zone) = zone.filter(|_| function.name() == TO_TIMESTAMP) {
+                return (in_zone(std::mem::take(&mut function.args[0]), zone, TimeUnit::Microsecond), true);
             }
             let text = wall_texts::instant(&function.args[0]);
             let is_other = text.is_some();

@@ -54,6 +54,11 @@ pub(crate) fn function(name: &str) -> Option<Arc<ScalarUDF>> {
     FUNCTIONS.iter().find(|function| function.name() == name).cloned()
 }
 
+/// The unit that a function rounds to; none of another function.
+pub(crate) fn rounds_to(function: &ScalarUDF) -> Option<TimeUnit> {
+    function.inner().downcast_ref::<Round>().map(|round| round.unit)
+}
+
 /// The function of a unit.
 fn round_to(unit: TimeUnit) -> Option<Arc<ScalarUDF>> {
     UNITS.iter().position(|other| *other == unit).map(|place| FUNCTIONS[place].clone())

@@ -1,4 +1,4 @@
-//! Timestamps beside constants of a finer unit.
+//! Timestamps beside constants of another unit.
 //!
 //! A comparison of timestamps in milliseconds with `TIMESTAMP '2020-01-02 01:00:00.0005'` is one of nanoseconds.
 //! DataFusion 55.2 takes the cast from the column and cuts the constant off, so that 01:00:00 equals it. Here such a
@@ -6,7 +6,10 @@
 //! to be: `x < c` is `x <= c'`, and no `x` equals `c`. The rule stands behind the coercion of types and before each
 //! simplification, since some casts and constants meet in the optimiser only.
 //!
-//! The file goes once DataFusion leaves casts where the constant has more digits.
+//! A constant that the finer unit does not hold, as `TIMESTAMP '9999-12-31'` beside nanoseconds, raises when it is
+//! cast. Here it is past all values of that unit, or before all of them, and so decides the comparison.
+//!
+//! The file goes once DataFusion leaves casts where the constant has more digits, or more years.
 
 use std::sync::Arc;
 
@@ -20,6 +23,7 @@ use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Logical
 use datafusion::optimizer::{AnalyzerRule, ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use super::canonical::is_constant;
+use super::cast_functions::CastFunction;
 use super::lists::simplifier;
 use super::{chain, each_expression};
 use crate::time_units::per_second;
@@ -75,7 +79,7 @@ fn in_node(plan: LogicalPlan, config: &mut impl FnMut() -> Arc<ConfigOptions>) -
 }
 
 fn exact(expr: Expr, schema: &DFSchemaRef, fold: &mut impl FnMut(&Expr) -> Result<Expr>) -> Transformed<Expr> {
-    let is_time = |expr: &Expr| unit_of(expr, schema).is_some();
+    let is_time = |expr: &Expr| unit_of(expr, schema).is_some() || CastFunction::as_late(expr).is_some();
     match expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             let found = compared(&left, op, &right, schema, fold);
@@ -180,6 +184,70 @@ impl Constant {
     }
 }
 
+/// A constant that the type it is cast to does not hold.
+struct Beyond {
+    /// The constant before that cast.
+    value: ScalarValue,
+    /// The unit of the cast.
+    unit: TimeUnit,
+    /// Whether it is past all values of the type, not before them.
+    is_after: bool,
+}
+
+impl Beyond {
+    fn of(expr: &Expr, fold: &mut impl FnMut(&Expr) -> Result<Expr>) -> Option<Beyond> {
+        let (operand, to) = match expr {
+            Expr::Cast(cast) => (cast.expr.as_ref(), cast.field.data_type()),
+            expr => CastFunction::as_late(expr)?,
+        };
+        let DataType::Timestamp(unit, _) = *to else { return None };
+        let value = match operand {
+            Expr::Literal(value, _) => value.clone(),
+            operand if is_constant(operand) => match fold(operand) {
+                Ok(Expr::Literal(value, _)) => value,
+                _ => return None,
+            },
+            _ => return None,
+        };
+        let of_second = |ticks: i64, second: i64| i128::from(ticks) * i128::from(per_second(unit)) / i128::from(second);
+        let ticks = match &value {
+            ScalarValue::Date32(Some(days)) => of_second(i64::from(*days) * DAY_SECONDS, 1),
+            ScalarValue::Date64(Some(milliseconds)) => of_second(*milliseconds, 1_000),
+            time => match time.data_type() {
+                DataType::Timestamp(own, _) => of_second(count(time)?, per_second(own)),
+                _ => return None,
+            },
+        };
+        i64::try_from(ticks).is_err().then_some(Beyond { value, unit, is_after: ticks > 0 })
+    }
+
+    /// A comparison of an expression with the constant.
+    fn compared(self, expr: &Expr, op: Operator, schema: &DFSchemaRef) -> Option<Expr> {
+        if let Expr::Cast(cast) = expr {
+            let own = cast.expr.get_type(schema).ok()?;
+            let is_held = matches!(own, DataType::Timestamp(own, _) if per_second(own) >= per_second(self.unit));
+            if !is_held {
+                // What is cast as the constant is may have as many years as it.
+                let constant = Box::new(Expr::Literal(self.value.clone(), None));
+                let is_same = own == self.value.data_type();
+                return is_same.then(|| Expr::BinaryExpr(BinaryExpr::new(cast.expr.clone(), op, constant)));
+            }
+        }
+        let of = |found| of_all(expr, found, schema);
+        Some(match op {
+            Operator::Lt | Operator::LtEq => of(self.is_after),
+            Operator::Gt | Operator::GtEq => of(!self.is_after),
+            Operator::Eq => of(false),
+            Operator::NotEq => of(true),
+            Operator::IsDistinctFrom => Expr::Literal(true.into(), None),
+            Operator::IsNotDistinctFrom => Expr::Literal(false.into(), None),
+            _ => return None,
+        })
+    }
+}
+
+const DAY_SECONDS: i64 = 86_400;
+
 /// The number of units of a timestamp.
 fn count(value: &ScalarValue) -> Option<i64> {
     match value {
@@ -199,8 +267,11 @@ fn compared(
     schema: &DFSchemaRef,
     fold: &mut impl FnMut(&Expr) -> Result<Expr>,
 ) -> Option<Expr> {
-    let constant = Constant::of(constant, unit_of(expr, schema)?, fold)?;
     let of = |found| of_all(expr, found, schema);
+    if let Some(beyond) = Beyond::of(constant, fold) {
+        return beyond.compared(expr, op, schema);
+    }
+    let constant = Constant::of(constant, unit_of(expr, schema)?, fold)?;
     Some(match (op, constant.below()) {
         (Operator::Lt | Operator::LtEq, Some(below)) => expr.clone().lt_eq(below),
         (Operator::Gt | Operator::GtEq, Some(below)) => expr.clone().gt(below),

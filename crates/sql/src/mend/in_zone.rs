@@ -26,7 +26,7 @@ pub(crate) const NAME: &str = "warpcube_in_zone";
 const CHANGE_MAX: i64 = 26 * 3600;
 
 static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
-    Arc::new(ScalarUDF::new_from_impl(InZone { signature: Signature::any(2, Volatility::Immutable) }))
+    Arc::new(ScalarUDF::new_from_impl(InZone { signature: Signature::any(3, Volatility::Immutable) }))
 });
 
 /// The function, for plans that come from another session.
@@ -35,9 +35,11 @@ pub(crate) fn function() -> Arc<ScalarUDF> {
 }
 
 /// The instant at which clocks of a zone show what `value` says: a timestamp without a zone, a date, or a text, where
-/// one that names an offset is an instant of its own. An instant stays one.
-pub(super) fn in_zone(value: Expr, zone: &str) -> Expr {
-    FUNCTION.call(vec![value, Expr::Literal(ScalarValue::from(zone), None)])
+/// one that names an offset is an instant of its own. An instant stays one. A text is read as its target's unit has it.
+pub(super) fn in_zone(value: Expr, zone: &str, target: TimeUnit) -> Expr {
+    let has_nanoseconds = target == TimeUnit::Nanosecond;
+    let options = [ScalarValue::from(zone), ScalarValue::from(has_nanoseconds)];
+    FUNCTION.call([value].into_iter().chain(options.map(|option| Expr::Literal(option, None))).collect())
 }
 
 /// Whether an expression is a call of the function.
@@ -55,11 +57,13 @@ pub(super) fn zone_of(config: &ConfigOptions) -> Option<&str> {
     config.execution.time_zone.as_deref().filter(|zone| !zone.is_empty())
 }
 
-/// The unit of an instant read from a value of a type.
-pub(super) fn unit_of(value: &DataType) -> TimeUnit {
+/// The unit of an instant read from a value of a type. A date has microseconds, and so has a text, but for a target of
+/// nanoseconds.
+pub(super) fn unit_of(value: &DataType, target: TimeUnit) -> TimeUnit {
     match value {
         DataType::Timestamp(unit, _) => *unit,
-        _ => TimeUnit::Nanosecond,
+        text if is_text(text) && target == TimeUnit::Nanosecond => target,
+        _ => TimeUnit::Microsecond,
     }
 }
 
@@ -79,7 +83,9 @@ impl ScalarUDFImpl for InZone {
     fn return_field_from_args(&self, arguments: ReturnFieldArgs) -> Result<FieldRef> {
         let zone = arguments.scalar_arguments[1].and_then(|zone| zone.try_as_str().flatten());
         let zone = zone.ok_or_else(|| DataFusionError::Internal("an instant without a zone".into()))?;
-        let unit = unit_of(arguments.arg_fields[0].data_type());
+        let has_nanoseconds = matches!(arguments.scalar_arguments[2], Some(ScalarValue::Boolean(Some(true))));
+        let target = if has_nanoseconds { TimeUnit::Nanosecond } else { TimeUnit::Microsecond };
+        let unit = unit_of(arguments.arg_fields[0].data_type(), target);
         Ok(Arc::new(Field::new(self.name(), DataType::Timestamp(unit, Some(zone.into())), true)))
     }
 
@@ -103,7 +109,9 @@ fn instants(values: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
         return Ok(instants);
     }
     // Clocks do not show what is missing, or show it twice; or it is no time at all, which is an error.
-    let unit = unit_of(target);
+    let DataType::Timestamp(unit, _) = *target else {
+        return Err(DataFusionError::Internal(format!("an instant of type {target}")));
+    };
     let walls = cast_with_options(values, &DataType::Timestamp(unit, None), &strict)?;
     let walls = cast(&walls, &DataType::Int64)?;
     let walls = walls.as_primitive::<Int64Type>();

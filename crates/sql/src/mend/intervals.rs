@@ -46,7 +46,8 @@ pub(super) fn with_interval(left: Expr, right: Expr, schema: &DFSchema) -> (Expr
 }
 
 /// The operands of a sum or a difference: a date that an interval moves is a timestamp, as in PostgreSQL, unless the
-/// interval is a constant of days and months. DataFusion 55.2 cuts hours off.
+/// interval is a constant of days and months. DataFusion 55.2 cuts hours off. A time of day beside a date or a timestamp
+/// is a duration of microseconds.
 pub(super) fn with_time_of_day(left: Expr, right: Expr, schema: &DFSchema) -> (Expr, Expr) {
     let is_date = |expr: &Expr| matches!(expr.get_type(schema), Ok(DataType::Date32 | DataType::Date64));
     let has_time = |expr: &Expr| match expr {
@@ -57,6 +58,20 @@ pub(super) fn with_time_of_day(left: Expr, right: Expr, schema: &DFSchema) -> (E
     };
     let timestamp =
         |date: Expr| Expr::Cast(Cast::new(Box::new(date), DataType::Timestamp(TimeUnit::Microsecond, None)));
+    let is_clock = |expr: &Expr| matches!(expr.get_type(schema), Ok(DataType::Time32(_) | DataType::Time64(_)));
+    let is_timestamp = |expr: &Expr| matches!(expr.get_type(schema), Ok(DataType::Timestamp(_, _)));
+    let cast = |expr: Expr, to: DataType| Expr::Cast(Cast::new(Box::new(expr), to));
+    let span = |clock: Expr| {
+        let ticks = cast(cast(clock, DataType::Time64(TimeUnit::Microsecond)), DataType::Int64);
+        cast(ticks, DataType::Duration(TimeUnit::Microsecond))
+    };
+    match (is_clock(&left), is_clock(&right)) {
+        (true, false) if is_date(&right) => return (span(left), timestamp(right)),
+        (false, true) if is_date(&left) => return (timestamp(left), span(right)),
+        (true, false) if is_timestamp(&right) => return (span(left), right),
+        (false, true) if is_timestamp(&left) => return (left, span(right)),
+        _ => {}
+    }
     match (has_time(&right) && is_date(&left), has_time(&left) && is_date(&right)) {
         (true, _) => (timestamp(left), right),
         (_, true) => (left, timestamp(right)),

@@ -32,6 +32,7 @@ use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::expressions::CaseExpr;
 use datafusion::physical_plan::joins::NestedLoopJoinExec;
 
+use super::finer_columns::FinerColumns;
 use super::finer_times::FinerTimes;
 use super::grouping_sets::FinestSets;
 use super::held_filters::with_held_filters;
@@ -65,6 +66,10 @@ pub(crate) fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     if let Some(first) = rules.iter().position(simplifies) {
         rules.insert(first, Arc::new(FinerTimes));
         rules.insert(first, Arc::new(ShiftedSums));
+    }
+    let shares = |rule: &Arc<dyn OptimizerRule + Send + Sync>| rule.name() == "common_sub_expression_eliminate";
+    if let Some(place) = rules.iter().position(shares) {
+        rules.insert(place, Arc::new(FinerColumns));
     }
     // Behind those that move columns and filters to readers.
     rules.push(Arc::new(NeededAlone));

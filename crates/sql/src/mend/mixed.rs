@@ -15,15 +15,17 @@
 //! Times of two units have no common type in DataFusion, so that a column of microseconds is not comparable with a
 //! literal: both become nanoseconds, in the same places.
 //!
-//! A date beside a timestamp is one of nanoseconds in DataFusion, which end in 2262. Beside timestamps without a zone
-//! and without nanoseconds it becomes one of the finest of their units, in the same places.
+//! A date or a text beside a timestamp is one of nanoseconds in DataFusion, which end in 2262. Beside timestamps
+//! without nanoseconds a date becomes one of the finest of their units, and a text one of microseconds, in the same
+//! places; a constant text with more digits keeps them. `date_part` reads a text as one of microseconds, too.
 //!
 //! Numbers and dates, timestamps or times have no common type: DataFusion makes days since 1970 of integers, in
 //! silence. In the same places they are refused, as in PostgreSQL.
 //!
 //! The file goes once DataFusion coerces a float and a decimal to a double, decimals to a type that has room for all, a
-//! time to the finer unit, a date to the timestamp's unit, and no number to a date.
+//! time to the finer unit, a date and a text to the timestamp's unit, and no number to a date.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Field, TimeUnit};
@@ -38,9 +40,11 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use super::conversion::is_text;
 use super::each_expression;
 use super::intervals::compares;
 use crate::error::SqlError;
+use crate::syntax::has_nanoseconds;
 use crate::time_units::per_second;
 use crate::walk::{PlanWalk, Walk};
 use crate::words::sql_name;
@@ -77,13 +81,16 @@ fn is_candidate(expr: &Expr) -> bool {
     match expr {
         Expr::InList(_) | Expr::Between(_) | Expr::Case(_) | Expr::BinaryExpr(_) => true,
         Expr::InSubquery(_) | Expr::SetComparison(_) => true,
-        Expr::ScalarFunction(function) => OF_ONE_TYPE.contains(&function.name()),
+        Expr::ScalarFunction(function) => OF_ONE_TYPE.contains(&function.name()) || function.name() == DATE_PART,
         _ => false,
     }
 }
 
 /// Functions whose arguments share a type.
 const OF_ONE_TYPE: [&str; 8] = ["coalesce", "greatest", "least", "make_array", "nullif", "nvl", "nvl2", "power"];
+
+/// The function that reads a text as a timestamp of nanoseconds.
+const DATE_PART: &str = "date_part";
 
 /// Keys of a join in their common types.
 fn in_keys(mut join: Join) -> Result<Join> {
@@ -158,12 +165,21 @@ fn in_expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
                 function.func = coalesce();
             }
             let common = checked(&function.args[first..], schema)?;
-            if let Some(common) = common {
+            if let Some(common) = &common {
                 for argument in &mut function.args[first..] {
                     *argument = common.of(std::mem::take(argument), schema);
                 }
             }
             Transformed::new_transformed(Expr::ScalarFunction(function), is_nvl || common.is_some())
+        }
+        Expr::ScalarFunction(mut function) if function.name() == DATE_PART => {
+            let is_read = |time: &Expr| time.get_type(schema).is_ok_and(|found| is_text(&found));
+            let text = function.args.get_mut(1).filter(|time| is_read(time));
+            let is_text = text.is_some();
+            if let Some(text) = text {
+                *text = Common::Timestamp(TimeUnit::Microsecond, None).of(std::mem::take(text), schema);
+            }
+            Transformed::new_transformed(Expr::ScalarFunction(function), is_text)
         }
         other => Transformed::no(other),
     })
@@ -275,18 +291,18 @@ fn is_time(data_type: &DataType) -> bool {
 }
 
 /// What expressions of several types become.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 enum Common {
     Double,
     Time,
-    /// Timestamps of a unit, beside dates.
-    Timestamp(TimeUnit),
+    /// Timestamps of a unit and a zone, beside dates and texts.
+    Timestamp(TimeUnit, Option<Arc<str>>),
     /// Decimals of 76 digits, so many of them behind the point.
     Wide(i8),
 }
 
 impl Common {
-    fn of(self, expr: Expr, schema: &DFSchema) -> Expr {
+    fn of(&self, expr: Expr, schema: &DFSchema) -> Expr {
         match self {
             Common::Double => double(expr, schema),
             Common::Time => {
@@ -296,15 +312,26 @@ impl Common {
                     _ => expr,
                 }
             }
-            Common::Timestamp(unit) => {
-                let timestamp = DataType::Timestamp(unit, None);
-                match expr.get_type(schema) {
-                    Ok(DataType::Date32 | DataType::Date64) => Expr::Cast(Cast::new(Box::new(expr), timestamp)),
-                    _ => expr,
+            Common::Timestamp(unit, zone) => match expr.get_type(schema) {
+                Ok(DataType::Date32 | DataType::Date64) => {
+                    Expr::Cast(Cast::new(Box::new(expr), DataType::Timestamp(*unit, None)))
                 }
-            }
+                Ok(text) if is_text(&text) => {
+                    let constant = match &expr {
+                        Expr::Literal(value, _) => value.try_as_str().flatten(),
+                        _ => None,
+                    };
+                    let unit = match constant.map(has_nanoseconds) {
+                        Some(true) => TimeUnit::Nanosecond,
+                        Some(false) => TimeUnit::Microsecond,
+                        None => *unit,
+                    };
+                    Expr::Cast(Cast::new(Box::new(expr), DataType::Timestamp(unit, zone.clone())))
+                }
+                _ => expr,
+            },
             Common::Wide(scale) => {
-                let wide = DataType::Decimal256(DECIMAL256_MAX_PRECISION, scale);
+                let wide = DataType::Decimal256(DECIMAL256_MAX_PRECISION, *scale);
                 match expr.get_type(schema) {
                     Ok(found) if (found.is_integer() || is_decimal(&found)) && found != wide => {
                         Expr::Cast(Cast::new(Box::new(expr), wide))
@@ -327,7 +354,7 @@ fn checked<'a>(exprs: impl IntoIterator<Item = &'a Expr>, schema: &DFSchema) -> 
     };
     let digits = typed.iter().filter_map(|(expr, data_type)| of_value(expr, data_type)).collect();
     let types: Vec<DataType> = typed.into_iter().map(|(_, data_type)| data_type).collect();
-    Ok(common_of(types.iter().cloned()).or_else(|| wide(&types, digits)))
+    Ok(common_of(types.iter().cloned()).or_else(|| with_texts(&types)).or_else(|| wide(&types, digits)))
 }
 
 /// Two sides of a comparison in their common type; the flag says that one of them changed.
@@ -336,7 +363,8 @@ fn checked<'a>(exprs: impl IntoIterator<Item = &'a Expr>, schema: &DFSchema) -> 
 /// A number beside a date.
 fn compared(left: Expr, right: Expr, schema: &DFSchema) -> Result<(Expr, Expr, bool)> {
     // A chain leans to the left, and its type takes a look at all of it: the right operand decides first.
-    if !right.get_type(schema).is_ok_and(|found| found.is_numeric() || is_on_calendar(&found)) {
+    let may_mix = |found: DataType| found.is_numeric() || is_on_calendar(&found) || is_text(&found);
+    if !right.get_type(schema).is_ok_and(may_mix) {
         return Ok((left, right, false));
     }
     Ok(match checked([&left, &right], schema)? {
@@ -405,7 +433,7 @@ fn common<'a>(exprs: impl IntoIterator<Item = &'a Expr>, schema: &DFSchema) -> O
 fn shared(types: impl IntoIterator<Item = DataType>) -> Option<Common> {
     let types: Vec<DataType> = types.into_iter().collect();
     let digits = types.iter().filter_map(Digits::of).collect();
-    common_of(types.iter().cloned()).or_else(|| wide(&types, digits))
+    common_of(types.iter().cloned()).or_else(|| with_texts(&types)).or_else(|| wide(&types, digits))
 }
 
 /// Digits before and behind the point of a number.
@@ -455,28 +483,40 @@ fn wide(types: &[DataType], digits: Vec<Digits>) -> Option<Common> {
     (!has_room && types.iter().any(is_decimal)).then_some(Common::Wide(scale))
 }
 
+/// The type of timestamps beside texts; those of arithmetic are no timestamps.
+fn with_texts(types: &[DataType]) -> Option<Common> {
+    if !types.iter().any(is_text) {
+        return None;
+    }
+    let (unit, zone) = finest(types)?;
+    let unit = if unit == TimeUnit::Nanosecond { unit } else { TimeUnit::Microsecond };
+    Some(Common::Timestamp(unit, zone))
+}
+
+/// The finest unit of timestamps among some types, and the first of their zones.
+fn finest(types: &[DataType]) -> Option<(TimeUnit, Option<Arc<str>>)> {
+    let timestamp = |data_type: &DataType| match data_type {
+        DataType::Timestamp(unit, zone) => Some((*unit, zone.clone())),
+        _ => None,
+    };
+    let timestamps = || types.iter().filter_map(timestamp);
+    let unit = timestamps().map(|(unit, _)| unit).max_by_key(|unit| per_second(*unit))?;
+    Some((unit, timestamps().find_map(|(_, zone)| zone)))
+}
+
 fn common_of(types: impl IntoIterator<Item = DataType>) -> Option<Common> {
-    let (mut floats, mut decimals, mut dates, mut times, mut units) = (false, false, false, Vec::new(), Vec::new());
-    for data_type in types {
-        dates |= matches!(data_type, DataType::Date32 | DataType::Date64);
-        if let DataType::Timestamp(unit, zone) = &data_type {
-            // An instant, or nanoseconds, is DataFusion's to bring together with a date.
-            units.push(if zone.is_some() { TimeUnit::Nanosecond } else { *unit });
-        }
-        floats |= data_type.is_floating();
-        decimals |= is_decimal(&data_type);
-        if is_time(&data_type) && !times.contains(&data_type) {
-            times.push(data_type);
-        }
+    let types: Vec<DataType> = types.into_iter().collect();
+    let is_date = |data_type: &DataType| matches!(data_type, DataType::Date32 | DataType::Date64);
+    let times: HashSet<&DataType> = types.iter().filter(|data_type| is_time(data_type)).collect();
+    if types.iter().any(DataType::is_floating) && types.iter().any(is_decimal) {
+        return Some(Common::Double);
     }
-    match (floats && decimals, times.len() > 1) {
-        (true, _) => Some(Common::Double),
-        (_, true) => Some(Common::Time),
-        _ => match units.into_iter().max_by_key(|unit| per_second(*unit)) {
-            Some(unit) if dates && unit != TimeUnit::Nanosecond => Some(Common::Timestamp(unit)),
-            _ => None,
-        },
+    if times.len() > 1 {
+        return Some(Common::Time);
     }
+    // Nanoseconds are DataFusion's to bring together with a date.
+    let (unit, zone) = finest(&types).filter(|(unit, _)| types.iter().any(is_date) && *unit != TimeUnit::Nanosecond)?;
+    Some(Common::Timestamp(unit, zone))
 }
 
 /// A decimal as a double; anything else as it is. A literal is rounded once, from its digits.

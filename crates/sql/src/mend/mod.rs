@@ -29,6 +29,7 @@ pub(crate) mod domains;
 pub(crate) mod exact_sums;
 mod extremes;
 mod failing_casts;
+pub(crate) mod finer_columns;
 pub(crate) mod finer_times;
 pub(crate) mod float_sums;
 mod frames;
@@ -46,6 +47,7 @@ pub(crate) mod lengths;
 mod list_calls;
 mod list_floats;
 pub(crate) mod lists;
+mod microseconds;
 pub(crate) mod mixed;
 pub(crate) mod moments;
 mod names;
@@ -164,6 +166,7 @@ pub(crate) fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
 pub(crate) fn register(context: &SessionContext) {
     let state = context.state();
     context.register_udf(timezone::function(state.config_options()));
+    microseconds::register(context);
     functions::functions().for_each(|udf| context.register_udf(udf));
     domains::functions(&state)
         .into_iter()
@@ -195,7 +198,8 @@ pub(crate) fn unregistered(name: &str) -> Option<Arc<ScalarUDF>> {
 
 /// The plan with all mends that it needs; `options` are the session's settings.
 pub(crate) fn for_cpu(plan: LogicalPlan, options: &ConfigOptions) -> Result<LogicalPlan> {
-    let plan = variances::mend(distinct_orders::mend(partition_keys::mend(plan)?)?)?;
+    let plan = finer_columns::mend(partition_keys::mend(plan)?)?;
+    let plan = variances::mend(distinct_orders::mend(plan)?)?;
     let plan = statistics::mend(nan::mend(sliding::mend(plan)?)?)?;
     let plan = guards::mend(arithmetic::check(conclusions::mend(plan)?, options)?)?;
     sums::check(unordered_casts::mend(plan)?, options)

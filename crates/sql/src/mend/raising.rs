@@ -68,10 +68,12 @@ const TOTAL: &[&str] = &[
     "translate",
     "upper",
     "uuid",
+    "warpcube_compare_times",
     "warpcube_greatest_interval",
     "warpcube_in_list",
     "warpcube_interval_length",
     "warpcube_least_interval",
+    "warpcube_whole_ticks",
 ];
 /// Functions that have a value where what follows the first argument are texts and positive numbers, as literals.
 const TOTAL_WITH_LITERALS: &[&str] = &[

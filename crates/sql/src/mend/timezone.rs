@@ -41,9 +41,9 @@ pub(super) fn meaning(expr: &Expr, session: &str, schema: &DFSchema) -> Result<O
         return Ok(Some(cast(value.clone(), DataType::Timestamp(TimeUnit::Nanosecond, Some(zone.into())))));
     }
     let from = value.get_type(schema)?;
-    let unit = unit_of(&from);
+    let unit = unit_of(&from, TimeUnit::Microsecond);
     if let DataType::Timestamp(_, None) = from {
-        return Ok(Some(in_zone(value.clone(), zone)));
+        return Ok(Some(in_zone(value.clone(), zone, unit)));
     }
     let instant = match from {
         DataType::Timestamp(_, Some(_)) => value.clone(),
@@ -94,7 +94,7 @@ impl ScalarUDFImpl for TimeZone {
             DataType::Timestamp(unit, None) => (*unit, Some(zone.into())),
             DataType::Timestamp(unit, Some(_)) => (*unit, None),
             other if other.is_string() || matches!(other, DataType::Date32 | DataType::Date64 | DataType::Null) => {
-                (TimeUnit::Nanosecond, None)
+                (TimeUnit::Microsecond, None)
             }
             other => {
                 let reason = format!("AT TIME ZONE takes a timestamp, a date or a text, not {other}");

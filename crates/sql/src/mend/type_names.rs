@@ -4,22 +4,54 @@
 //! `HUGEINT` is a decimal of 38 digits, which holds as many of its values as Arrow has. Texts that are cast to bytes
 //! keep their bytes ([`crate::syntax`] reads escapes of constants).
 //!
-//! The file goes once DataFusion reads these names.
+//! A TIMESTAMP without a precision has nanoseconds in DataFusion, which end in 2262. Here it has microseconds, as in
+//! PostgreSQL and DuckDB. A session without a zone leaves it to DataFusion.
+//!
+//! The file goes once DataFusion reads these names, and timestamps have microseconds.
 
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
+use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::logical_expr::planner::TypePlanner;
-use datafusion::sql::sqlparser::ast::DataType as SqlType;
+use datafusion::sql::sqlparser::ast::{DataType as SqlType, TimezoneInfo};
+
+use super::in_zone::zone_of;
 
 /// The names of a session.
 #[derive(Debug)]
-pub(crate) struct TypeNames;
+pub(crate) struct TypeNames {
+    /// The session's zone, if it has one.
+    zone: Option<Arc<str>>,
+}
+
+impl TypeNames {
+    /// Those of a session with these settings.
+    pub(crate) fn of(config: &ConfigOptions) -> TypeNames {
+        TypeNames { zone: zone_of(config).map(Arc::from) }
+    }
+
+    /// A timestamp without a precision; none where DataFusion has its type.
+    fn timestamp(&self, zone: TimezoneInfo) -> Option<DataType> {
+        let of_session = self.zone.clone()?;
+        let zone = match zone {
+            TimezoneInfo::Tz | TimezoneInfo::WithTimeZone => Some(of_session),
+            TimezoneInfo::None | TimezoneInfo::WithoutTimeZone => None,
+        };
+        Some(DataType::Timestamp(TimeUnit::Microsecond, zone))
+    }
+}
 
 impl TypePlanner for TypeNames {
     fn plan_type_field(&self, sql_type: &SqlType) -> Result<Option<FieldRef>> {
-        Ok(of_name(sql_type).map(|data_type| Arc::new(Field::new("", data_type, true))))
+        let nanoseconds = DataType::Timestamp(TimeUnit::Nanosecond, None);
+        let data_type = match sql_type {
+            SqlType::Timestamp(None, zone) => self.timestamp(*zone),
+            SqlType::Datetime(None) => Some(self.timestamp(TimezoneInfo::None).unwrap_or(nanoseconds)),
+            other => of_name(other),
+        };
+        Ok(data_type.map(|data_type| Arc::new(Field::new("", data_type, true))))
     }
 }
 
@@ -57,7 +89,6 @@ fn of_name(sql_type: &SqlType) -> Option<DataType> {
             Some(DataType::Binary)
         }
         SqlType::Nvarchar(None) | SqlType::Clob(None) => Some(DataType::Utf8),
-        SqlType::Datetime(None) => Some(DataType::Timestamp(TimeUnit::Nanosecond, None)),
         SqlType::Int16 => Some(DataType::Int16),
         SqlType::Int32 => Some(DataType::Int32),
         SqlType::Int64 => Some(DataType::Int64),

@@ -13,7 +13,7 @@
 
 use std::str::FromStr;
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::Transformed;
 use datafusion::config::ConfigOptions;
@@ -101,8 +101,8 @@ fn name_zones(expr: Expr, zone: &str) -> Result<Transformed<Expr>> {
     expr.transform_up(|expr| {
         Ok(match expr {
             Expr::Cast(Cast { expr, field }) if !is_in_zone(&expr) => match field.data_type() {
-                DataType::Timestamp(_, Some(named)) if named.as_ref() != zone => {
-                    let read = in_zone(*expr, named);
+                DataType::Timestamp(unit, Some(named)) if named.as_ref() != zone => {
+                    let read = in_zone(*expr, named, *unit);
                     Transformed::yes(Expr::Cast(Cast { expr: Box::new(read), field }))
                 }
                 _ => Transformed::no(Expr::Cast(Cast { expr, field })),
@@ -214,9 +214,10 @@ pub(super) fn in_session(expr: Expr, zone: &str, schema: &DFSchema) -> Transform
                 let target = name.try_as_str().flatten().and_then(|name| DataType::from_str(name).ok());
                 target.and_then(|target| match &target {
                     // The type names the zone.
-                    DataType::Timestamp(_, Some(named)) if named.as_ref() != zone => {
+                    DataType::Timestamp(unit, Some(named)) if named.as_ref() != zone => {
                         let from = value.get_type(schema).ok()?;
-                        is_on_wall(&from).then(|| Way::Cast.to(in_zone(value.clone(), named), target.clone()))
+                        let read = || in_zone(value.clone(), named, *unit);
+                        is_on_wall(&from).then(|| Way::Cast.to(read(), target.clone()))
                     }
                     _ => crossed(value, &target, Way::Cast, zone, schema),
                 })
@@ -258,6 +259,10 @@ fn apart(function: &ScalarFunction, zone: &str, schema: &DFSchema) -> Option<Exp
 /// already.
 fn crossed(value: &Expr, target: &DataType, way: Way, zone: &str, schema: &DFSchema) -> Option<Expr> {
     let from = value.get_type(schema).ok()?;
+    let unit = match target {
+        DataType::Timestamp(unit, _) => *unit,
+        _ => TimeUnit::Microsecond,
+    };
     let is_own = |own: &str| own == zone || is_utc(own) && is_utc(zone);
     let in_session = |data_type: &DataType| match data_type {
         DataType::Timestamp(_, Some(own)) => is_own(own),
@@ -271,15 +276,15 @@ fn crossed(value: &Expr, target: &DataType, way: Way, zone: &str, schema: &DFSch
         (false, true) if is_on_wall(&from) => {
             // Arrow's cast reads in the zone of its target; the optimiser sees through it as if clocks never changed.
             if is_utc(zone) || from.is_string() && matches!(way, Way::Try) {
-                let DataType::Timestamp(unit, _) = target else { return None };
-                let session = DataType::Timestamp(*unit, Some(zone.into()));
+                let session = DataType::Timestamp(unit, Some(zone.into()));
                 return (!in_session(target)).then(|| way.to(way.to(value.clone(), session), target.clone()));
             }
-            let read = DataType::Timestamp(unit_of(&from), Some(zone.into()));
-            Some(then(in_zone(value.clone(), zone), &read))
+            let read = DataType::Timestamp(unit_of(&from, unit), Some(zone.into()));
+            Some(then(in_zone(value.clone(), zone, unit), &read))
         }
         (true, false) if is_on_wall(target) => {
-            let session = DataType::Timestamp(unit_of(&from), Some(zone.into()));
+            let own = unit_of(&from, unit);
+            let session = DataType::Timestamp(own, Some(zone.into()));
             let seen = if in_session(&from) { value.clone() } else { way.to(value.clone(), session) };
             match target {
                 // Arrow's cast to a timestamp is in UTC.
@@ -289,7 +294,7 @@ fn crossed(value: &Expr, target: &DataType, way: Way, zone: &str, schema: &DFSch
                 }
                 _ => {
                     let wall = to_local_time().call(vec![seen]);
-                    Some(then(wall, &DataType::Timestamp(unit_of(&from), None)))
+                    Some(then(wall, &DataType::Timestamp(own, None)))
                 }
             }
         }

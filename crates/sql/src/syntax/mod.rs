@@ -72,7 +72,7 @@ pub(crate) use readers::read_by;
 pub(crate) use repeated::{check_made, distinguish_wildcards};
 pub(crate) use scopes::TableOfWith;
 pub(crate) use signs::{is_sign, shown as with_signs};
-pub(crate) use times::whole;
+pub(crate) use times::{has_nanoseconds, whole};
 
 /// Texts up to this length need no stack of their own.
 const SHORT_BYTES: usize = 4 << 10;

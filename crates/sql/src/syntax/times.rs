@@ -1,45 +1,64 @@
 //! Texts of timestamps and intervals.
 //!
 //! Arrow 59 reads `2024-01-01 08:00:00` and no shorter time. As in PostgreSQL, seconds may be left out, and parts may
-//! have one digit. DataFusion 55.2 has nanoseconds in all timestamps, so that `TIMESTAMP '9999-12-31 00:00:00'` raises.
+//! have one digit. A constant with more digits than microseconds have keeps them, as nanoseconds.
 //! Of an interval Arrow reads units alone: `1 day 04:05:06` is written with hours, minutes and seconds, and so is
 //! `1 04:05:06`.
 //!
-//! The file goes once Arrow reads such texts, and timestamps have microseconds.
+//! The file goes once Arrow reads such texts.
 
 use std::ops::RangeInclusive;
 
-use datafusion::sql::sqlparser::ast::{DataType, Expr, Interval, TimezoneInfo, TypedString, Value};
+use datafusion::sql::sqlparser::ast::{DataType, Expr, Interval, TypedString, Value};
+
+/// Writes the text of a timestamp with all its digits, where it is a constant. One with more digits behind the point
+/// than microseconds have, and no precision, has nanoseconds; a cast rounds these.
+pub(super) fn with_all_digits(expr: &mut Expr) {
+    match expr {
+        Expr::TypedString(TypedString { data_type: DataType::Timestamp(precision, _), value, .. }) => {
+            if has_more_digits(&mut value.value) && precision.is_none() {
+                *precision = Some(NANOSECONDS);
+            }
+        }
+        Expr::Cast { kind, data_type: DataType::Timestamp(precision, zone), expr: constant, .. } => {
+            let Expr::Value(value) = constant.as_mut() else { return };
+            if has_more_digits(&mut value.value) && precision.is_none() {
+                let expr = std::mem::replace(constant, Box::new(Expr::value(Value::Null)));
+                let (kind, data_type) = (kind.clone(), DataType::Timestamp(Some(NANOSECONDS), *zone));
+                **constant = Expr::Cast { kind, expr, data_type, array: false, format: None };
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Writes the text of a timestamp with all its digits, and tells whether it has more than microseconds have.
+fn has_more_digits(text: &mut Value) -> bool {
+    let Value::SingleQuotedString(text) = text else { return false };
+    if let Some(whole) = whole(text) {
+        *text = whole;
+    }
+    has_nanoseconds(text)
+}
+
+/// Digits behind the point of a timestamp of nanoseconds, and of one of microseconds.
+const NANOSECONDS: u64 = 9;
+const MICROSECONDS: usize = 6;
 
 /// Years that nanoseconds since 1970 hold from their first to their last day.
 const OF_NANOSECONDS: RangeInclusive<u32> = 1678..=2261;
 
-/// Writes the text of a timestamp with all its digits, where it is a constant. One of a year that nanoseconds do not
-/// hold has microseconds.
-pub(super) fn with_all_digits(expr: &mut Expr) {
-    let (precision, zone, text) = match expr {
-        Expr::TypedString(TypedString { data_type: DataType::Timestamp(precision, zone), value, .. }) => {
-            (precision, zone, &mut value.value)
-        }
-        Expr::Cast { data_type: DataType::Timestamp(precision, zone), expr, .. } => match expr.as_mut() {
-            Expr::Value(value) => (precision, zone, &mut value.value),
-            _ => return,
-        },
-        _ => return,
-    };
-    let Value::SingleQuotedString(text) = text else { return };
-    if let Some(whole) = whole(text) {
-        *text = whole;
-    }
+/// Whether the text of a timestamp has a digit other than 0 behind those of microseconds, in a year that nanoseconds
+/// hold.
+pub(crate) fn has_nanoseconds(text: &str) -> bool {
     let year = text.trim().split_once('-').and_then(|(year, _)| year.parse().ok());
-    let is_far = year.is_some_and(|year| !OF_NANOSECONDS.contains(&year));
-    if is_far && precision.is_none() && matches!(zone, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) {
-        *precision = Some(MICROSECONDS);
+    if !year.is_some_and(|year| OF_NANOSECONDS.contains(&year)) {
+        return false;
     }
+    let fraction = text.split_once('.').map_or("", |(_, fraction)| fraction);
+    let fraction = digits(fraction).map_or("", |(fraction, _)| fraction);
+    fraction.bytes().skip(MICROSECONDS).any(|digit| digit != b'0')
 }
-
-/// Digits behind the point of a timestamp of microseconds.
-const MICROSECONDS: u64 = 6;
 
 /// The text of a timestamp with all its digits; none if it is no timestamp of PostgreSQL's usual form, or has them.
 pub(crate) fn whole(text: &str) -> Option<String> {
@@ -146,6 +165,21 @@ mod tests {
             ("4:5:6.x", None),
         ] {
             assert_eq!(in_units(text).as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn more_digits_than_microseconds_have_are_told() {
+        for (text, expected) in [
+            ("2024-01-01 08:00:00.1234567", true),
+            ("2024-01-01T08:00:00.000000001Z", true),
+            ("2024-01-01 08:00:00.123456000", false),
+            ("2024-01-01 08:00:00.123456+01:30", false),
+            ("9999-12-31 23:59:59.999999999", false),
+            ("2024-01-01 08:00:00", false),
+            ("01.02.2024", false),
+        ] {
+            assert_eq!(has_nanoseconds(text), expected, "{text}");
         }
     }
 

@@ -1,14 +1,16 @@
-//! VALUES with subqueries.
+//! VALUES with subqueries, and with dates beside timestamps.
 //!
 //! DataFusion 55.2 computes the cells of VALUES while it makes operators, before any subquery has run. Here VALUES with
-//! a subquery in a cell become a UNION ALL of SELECTs without FROM. The file goes once DataFusion runs such subqueries
-//! before.
+//! a subquery in a cell become a UNION ALL of SELECTs without FROM. A date above or below a timestamp has nanoseconds in
+//! DataFusion, which end in 2262; here a constant date there is a timestamp. The file goes once DataFusion runs such
+//! subqueries before, and timestamps have microseconds.
 
 use std::ops::ControlFlow;
 
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, Query, SelectItem, SetExpr, SetOperator, SetQuantifier, Values, VisitorMut,
+    CastKind, DataType, Expr, Ident, Query, SelectItem, SetExpr, SetOperator, SetQuantifier, TimezoneInfo, TypedString,
+    Value, Values, VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 
@@ -69,7 +71,32 @@ fn rewrite(body: &mut SetExpr) -> Result<()> {
             }
             Ok(())
         }
+        SetExpr::Values(values) => {
+            dates_as_timestamps(values);
+            Ok(())
+        }
         _ => Ok(()),
+    }
+}
+
+/// Casts constant dates to timestamps in columns with a constant timestamp.
+fn dates_as_timestamps(values: &mut Values) {
+    let kind = |cell: &Expr| match cell {
+        Expr::TypedString(TypedString { data_type, .. }) | Expr::Cast { data_type, .. } => Some(data_type.clone()),
+        _ => None,
+    };
+    for column in 0..values.rows.first().map_or(0, |row| row.content.len()) {
+        let cells = || values.rows.iter().filter_map(|row| row.content.get(column));
+        if !cells().any(|cell| matches!(kind(cell), Some(DataType::Timestamp(..) | DataType::Datetime(_)))) {
+            continue;
+        }
+        for row in &mut values.rows {
+            if let Some(cell) = row.content.get_mut(column).filter(|cell| kind(cell) == Some(DataType::Date)) {
+                let date = Box::new(std::mem::replace(cell, Expr::value(Value::Null)));
+                let (kind, data_type) = (CastKind::Cast, DataType::Timestamp(None, TimezoneInfo::None));
+                *cell = Expr::Cast { kind, expr: date, data_type, array: false, format: None };
+            }
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! SQL's names of types for Arrow's: `Int64` is BIGINT, `Timestamp(ns, "UTC")` TIMESTAMP WITH TIME ZONE.
+//! SQL's names of types for Arrow's: `Int64` is BIGINT, `Timestamp(µs, "UTC")` TIMESTAMP WITH TIME ZONE.
 //!
 //! What stands in quotes is a value or a name of the user's and stays.
 
@@ -85,8 +85,7 @@ fn name(text: &str) -> Option<(String, usize)> {
     let close = super::closing(text, end)?;
     let parameters = &text[end + 1..close - 1];
     let shown = match word {
-        "Timestamp" if parameters.contains('"') || parameters.contains("Some(") => "TIMESTAMP WITH TIME ZONE".into(),
-        "Timestamp" => "TIMESTAMP".into(),
+        "Timestamp" => timestamp(parameters),
         "Time32" | "Time64" => "TIME".into(),
         "Duration" | "Interval" => "INTERVAL".into(),
         "List" | "LargeList" => {
@@ -103,6 +102,18 @@ fn name(text: &str) -> Option<(String, usize)> {
     Some((shown, close))
 }
 
+/// A timestamp by its unit and zone; without a precision it has microseconds.
+fn timestamp(parameters: &str) -> String {
+    let precision = match parameters.split(',').next().unwrap_or_default() {
+        "s" | "Second" => "(0)",
+        "ms" | "Millisecond" => "(3)",
+        "ns" | "Nanosecond" => "(9)",
+        _ => "",
+    };
+    let has_zone = parameters.contains('"') || parameters.contains("Some(");
+    format!("TIMESTAMP{precision}{}", if has_zone { " WITH TIME ZONE" } else { "" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,7 +123,8 @@ mod tests {
         for (theirs, ours) in [
             ("Cannot cast string 'Int32' to value of Int32 type", "Cannot cast string 'Int32' to value of INT type"),
             ("Unsupported CAST from List(Int64) to Date32", "Unsupported CAST from BIGINT[] to DATE"),
-            ("Timestamp(ns) + Timestamp(µs, \"+00:00\")", "TIMESTAMP + TIMESTAMP WITH TIME ZONE"),
+            ("Timestamp(ns) + Timestamp(µs, \"+00:00\")", "TIMESTAMP(9) + TIMESTAMP WITH TIME ZONE"),
+            ("Timestamp(Microsecond, None) - Timestamp(s)", "TIMESTAMP - TIMESTAMP(0)"),
             ("Dictionary(Int32, Utf8) = Decimal128(12, 2)", "VARCHAR = DECIMAL(12, 2)"),
             (
                 "column \"Int64\" isn't a Float64Array, can't be Boolean",

@@ -193,7 +193,7 @@ async fn what_depends_on_the_moment_is_never_kept() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_time_zone_is_that_of_the_moment() {
     let (session, _folder) = dumping().await;
-    let sql = "SELECT count(*) AS n FROM t WHERE v * 3600000000000 < \
+    let sql = "SELECT count(*) AS n FROM t WHERE v * 3600000000 < \
                CAST(CAST('1970-01-02 00:00:00' AS TIMESTAMP WITH TIME ZONE) AS BIGINT)";
     session.collect(&format!("PREPARE early AS {sql}")).await.unwrap();
     let cpu = crate::support::cpu();

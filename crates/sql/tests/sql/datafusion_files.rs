@@ -49,9 +49,10 @@ const LACKS_DATA: &str = "data that is not here";
 /// What a column is called here and there.
 const NAMES: &str = "names that DataFusion gives columns";
 const NO_DATE: &str = "a number is no date and no time";
+const MICROSECONDS: &str = "timestamps of a session with a zone have microseconds";
 const JOINED: &str = "subqueries stand in all places, over all groups";
 /// Parts of statements for which a file expects otherwise than SQL has it, and why.
-const OTHERWISE: [(&str, &str); 43] = [
+const OTHERWISE: [(&str, &str); 46] = [
     ("* replace ('v1' as v3)", "a replacement of no column is an error"),
     ("\"a + int64(1)\"", NAMES),
     ("\"avg(tab3.col2)\"", NAMES),
@@ -97,6 +98,9 @@ const OTHERWISE: [(&str, &str); 43] = [
         "cast('2005-09-10 13:31:00 +02:00' as timestamp with time zone)",
         "a timestamp without a zone leaves the offset of a text out",
     ),
+    ("select arrow_typeof(now());", MICROSECONDS),
+    ("arrow_typeof(time) from foo", MICROSECONDS),
+    ("arrow_typeof(date_trunc('day', time)) from foo", MICROSECONDS),
     ("::timestamp as c3", NO_DATE),
     ("to_timestamp(0) = 0::timestamp", NO_DATE),
     ("arrow_typeof(1::timestamp)", NO_DATE),

@@ -1,0 +1,186 @@
+//! Functions that give timestamps of nanoseconds in DataFusion 55.2, which end in 2262, and of microseconds here: `now`,
+//! `to_timestamp`, `date_bin`, and `range` and `generate_series`, as lists and as tables.
+//!
+//! Series are counted by DataFusion, in nanoseconds, so that they still end in 2262. Those of nanoseconds keep them. A
+//! session without a zone has DataFusion's functions as they are.
+//!
+//! The file goes once DataFusion's timestamps have microseconds.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef, Float64Type, Int64Type, IntervalUnit, TimeUnit};
+use datafusion::catalog::{TableFunction, TableFunctionArgs, TableFunctionImpl, TableProvider};
+use datafusion::common::ScalarValue;
+use datafusion::datasource::{ViewTable, provider_as_source};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::{Cast, ColumnarValue, Expr, LogicalPlanBuilder};
+use datafusion::prelude::SessionContext;
+
+use super::conversion::is_text;
+use super::each_value;
+use super::in_zone::zone_of;
+use crate::time_units::per_second;
+
+/// The type with microseconds in place of nanoseconds.
+fn data_type(of: &DataType) -> DataType {
+    match of {
+        DataType::Timestamp(TimeUnit::Nanosecond, zone) => DataType::Timestamp(TimeUnit::Microsecond, zone.clone()),
+        DataType::List(item) => DataType::List(field(item.clone())),
+        other => other.clone(),
+    }
+}
+
+/// The field with microseconds in place of nanoseconds.
+pub(super) fn field(of: FieldRef) -> FieldRef {
+    Arc::new(of.as_ref().clone().with_data_type(data_type(of.data_type())))
+}
+
+/// The constant in microseconds; a time of day keeps its type.
+pub(super) fn literal(expr: Expr) -> Expr {
+    match expr {
+        Expr::Literal(ScalarValue::TimestampNanosecond(ticks, zone), metadata) => {
+            let ticks = ticks.map(|ticks| ticks.div_euclid(1_000));
+            Expr::Literal(ScalarValue::TimestampMicrosecond(ticks, zone), metadata)
+        }
+        Expr::Literal(ScalarValue::Time64Nanosecond(ticks), metadata) => {
+            Expr::Literal(ScalarValue::Time64Nanosecond(ticks.map(|ticks| ticks - ticks.rem_euclid(1_000))), metadata)
+        }
+        other => other,
+    }
+}
+
+/// The microseconds since 1970 of numbers of seconds, rounded.
+///
+/// # Errors
+/// A number that 64 bits of microseconds do not hold.
+pub(super) fn of_seconds(seconds: &ColumnarValue) -> Result<ColumnarValue> {
+    const MICROS: i64 = per_second(TimeUnit::Microsecond);
+    each_value(seconds, |seconds| {
+        let refused = |seconds: &dyn std::fmt::Display| {
+            DataFusionError::Execution(format!("{seconds} seconds since 1970 are past all timestamps"))
+        };
+        let micros: Int64Array = match seconds.data_type() {
+            whole if whole.is_integer() => {
+                let seconds = cast_strictly(seconds, &DataType::Int64)?;
+                let of = |seconds: i64| seconds.checked_mul(MICROS).ok_or_else(|| refused(&seconds));
+                seconds.as_primitive::<Int64Type>().try_unary(of)?
+            }
+            float if float.is_floating() => {
+                let seconds = cast(seconds, &DataType::Float64)?;
+                seconds.as_primitive::<Float64Type>().try_unary(|seconds| {
+                    let micros = (seconds * MICROS as f64).round();
+                    // 2^63 is the first that an i64 does not hold.
+                    let is_held = (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&micros);
+                    if is_held { Ok(micros as i64) } else { Err(refused(&seconds)) }
+                })?
+            }
+            _ => {
+                let micros = cast_strictly(seconds, &DataType::Decimal128(38, 6))?;
+                let of = |micros: i128| i64::try_from(micros).map_err(|_| refused(&(micros / i128::from(MICROS))));
+                micros.as_primitive::<Decimal128Type>().try_unary(of)?
+            }
+        };
+        Ok(Arc::new(micros))
+    })
+}
+
+/// The types of arguments of `date_bin`: a time keeps its unit, dates and texts have microseconds, and an origin has
+/// nanoseconds.
+pub(super) fn coerced_of_bins(from: &[DataType]) -> Result<Vec<DataType>> {
+    let refused = |reason: String| Err(DataFusionError::Plan(format!("date_bin takes {reason}")));
+    let ([stride, time], origin) = match from {
+        [stride, time, origin @ ..] if origin.len() < 2 => ([stride, time], origin.first()),
+        _ => return refused("an interval, a time and an origin".into()),
+    };
+    let stride = match stride {
+        DataType::Interval(_) => stride.clone(),
+        text if is_text(text) || text.is_null() => DataType::Interval(IntervalUnit::MonthDayNano),
+        other => return refused(format!("an interval, not {other}")),
+    };
+    let time = match time {
+        DataType::Timestamp(_, _) | DataType::Time32(_) | DataType::Time64(_) => time.clone(),
+        DataType::Date32 | DataType::Date64 => DataType::Timestamp(TimeUnit::Microsecond, None),
+        text if is_text(text) || text.is_null() => DataType::Timestamp(TimeUnit::Microsecond, None),
+        other => return refused(format!("a date, a timestamp or a time, not {other}")),
+    };
+    let origin = origin.map(|origin| match (origin, &time) {
+        (DataType::Timestamp(_, Some(own)), DataType::Timestamp(_, Some(_))) => {
+            DataType::Timestamp(TimeUnit::Nanosecond, Some(own.clone()))
+        }
+        (_, DataType::Timestamp(_, zone)) => DataType::Timestamp(TimeUnit::Nanosecond, zone.clone()),
+        (own, _) => own.clone(),
+    });
+    Ok([stride, time].into_iter().chain(origin).collect())
+}
+
+/// Refuses bins of times that nanoseconds do not hold, which are NULL in DataFusion.
+pub(super) fn check_bins(times: &ColumnarValue, bins: &ColumnarValue, rows: usize) -> Result<()> {
+    let nulls = |values: &ColumnarValue| match values {
+        ColumnarValue::Array(values) => values.null_count(),
+        ColumnarValue::Scalar(value) if value.is_null() => rows,
+        ColumnarValue::Scalar(_) => 0,
+    };
+    match nulls(times) < nulls(bins) {
+        true => Err(DataFusionError::Execution("date_bin of a time that nanoseconds since 1970 do not hold".into())),
+        false => Ok(()),
+    }
+}
+
+/// Registers the tables of series.
+pub(super) fn register(context: &SessionContext) {
+    for name in ["range", "generate_series"] {
+        if let Some(original) = context.state().table_functions().get(name) {
+            context.register_udtf(name, Arc::new(Series(original.clone())));
+        }
+    }
+}
+
+/// A series of timestamps in FROM.
+#[derive(Debug)]
+struct Series(Arc<TableFunction>);
+
+impl TableFunctionImpl for Series {
+    fn call_with_args(&self, args: TableFunctionArgs) -> Result<Arc<dyn TableProvider>> {
+        let is_changed = |first: &Expr| match first {
+            Expr::Literal(ScalarValue::TimestampNanosecond(..), _) => false,
+            Expr::Literal(first, _) => matches!(first.data_type(), DataType::Date32 | DataType::Timestamp(_, _)),
+            _ => false,
+        };
+        let has_zone = zone_of(args.session().config_options()).is_some();
+        if !has_zone || !args.exprs().first().is_some_and(is_changed) {
+            return self.0.function().call_with_args(args);
+        }
+        let exprs = args.exprs().iter().map(in_nanoseconds).collect::<Result<Vec<_>>>()?;
+        let table = self.0.function().call_with_args(TableFunctionArgs::new(&exprs, args.session()))?;
+        let schema = table.schema();
+        let in_microseconds = |(column, own): (Expr, &Arc<Field>)| {
+            Expr::Cast(Cast::new(Box::new(column), data_type(own.data_type()))).alias(own.name())
+        };
+        let scan = LogicalPlanBuilder::scan(self.0.name(), provider_as_source(table), None)?;
+        let columns: Vec<Expr> = scan.schema().columns().into_iter().map(Expr::Column).collect();
+        let plan = scan.project(columns.into_iter().zip(schema.fields()).map(in_microseconds))?.build()?;
+        Ok(Arc::new(ViewTable::new(plan, None)))
+    }
+}
+
+/// A constant timestamp as DataFusion's series take it.
+fn in_nanoseconds(expr: &Expr) -> Result<Expr> {
+    Ok(match expr {
+        Expr::Literal(value, metadata) => match value.data_type() {
+            DataType::Timestamp(_, zone) => {
+                let value = value.cast_to(&DataType::Timestamp(TimeUnit::Nanosecond, zone))?;
+                Expr::Literal(value, metadata.clone())
+            }
+            _ => expr.clone(),
+        },
+        other => other.clone(),
+    })
+}
+
+/// A cast that raises for what the type does not hold.
+fn cast_strictly(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
+    let strict = arrow::compute::CastOptions { safe: false, ..Default::default() };
+    Ok(arrow::compute::cast_with_options(values, to, &strict)?)
+}
