@@ -14,6 +14,7 @@ mod changes;
 mod copies;
 mod declared;
 mod dialect;
+mod elsewhere;
 mod escapes;
 mod expansions;
 mod fetch;
@@ -67,6 +68,7 @@ pub(crate) use beside::beside;
 pub(crate) use changes::{column_name, found_table};
 pub(crate) use declared::{Declared, DeclaredKey};
 pub(crate) use dialect::SessionDialect;
+pub(crate) use functions::other_functions;
 pub(crate) use items::{about_repeated_names, distinguish, in_own_names, is_about_repeated_names, shown_name};
 pub(crate) use readers::read_by;
 pub(crate) use repeated::{check_made, distinguish_wildcards};
@@ -101,6 +103,8 @@ pub(crate) async fn parse_returning(
     state: &SessionState,
     sql: &str,
 ) -> Result<(ParsedStatement, Option<ParsedStatement>)> {
+    let ours = elsewhere::as_ours(state, sql)?;
+    let sql = ours.as_deref().unwrap_or(sql);
     let insert = copies::as_insert(state, sql).await?;
     let sql = insert.as_deref().unwrap_or(sql);
     let mut statement = match sql.len() {
@@ -150,7 +154,8 @@ fn read(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
     shape::settle(&mut parsed, limit)?;
     readers::as_names(&mut parsed, sql);
     macros::as_views(state, &mut parsed, sql);
-    if sql.contains("->") {
+    // A comprehension of lists has lambdas, too.
+    if sql.contains("->") || sql.contains('[') {
         functions::with_lambdas(state, &mut parsed);
     }
     Ok(parsed)
