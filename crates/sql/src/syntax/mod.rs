@@ -375,8 +375,9 @@ impl VisitorMut for Mends {
             .and_then(|()| rows::by_component(expr))
             .and_then(|()| casts::as_functions(expr));
         self.go_on(done)?;
-        if let Expr::BinaryOp { left, op: op @ (BinaryOperator::Arrow | BinaryOperator::LongArrow), right } = expr {
-            let name = if *op == BinaryOperator::Arrow { "json_extract" } else { "json_extract_string" };
+        if let Expr::BinaryOp { left, op, right } = expr
+            && let Some(name) = function_of(op)
+        {
             let arguments = [left, right].map(|argument| {
                 let argument = std::mem::replace(argument.as_mut(), Expr::value(Value::Null));
                 FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))
@@ -384,6 +385,7 @@ impl VisitorMut for Mends {
             *expr = call(name, arguments.into());
         }
         times::with_all_digits(expr);
+        times::as_product(expr);
         times::with_units(expr);
         fields::as_subscripts(expr);
         lengths::cut(expr);
@@ -452,6 +454,16 @@ fn call(name: &str, args: Vec<FunctionArg>) -> Expr {
         over: None,
         within_group: Vec::new(),
     })
+}
+
+/// The function that an operator between texts or lists stands for.
+fn function_of(op: &BinaryOperator) -> Option<&'static str> {
+    match op {
+        BinaryOperator::Arrow => Some("json_extract"),
+        BinaryOperator::LongArrow => Some("json_extract_string"),
+        BinaryOperator::PGOverlap => Some("array_has_any"),
+        _ => None,
+    }
 }
 
 /// Whether an expression is a power of doubles. A cast of one would make plans of long chains slow.

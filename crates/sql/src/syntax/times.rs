@@ -3,13 +3,13 @@
 //! Arrow 59 reads `2024-01-01 08:00:00` and no shorter time. As in PostgreSQL, seconds may be left out, and parts may
 //! have one digit. DataFusion 55.2 has nanoseconds in all timestamps, so that `TIMESTAMP '9999-12-31 00:00:00'` raises.
 //! Of an interval Arrow reads units alone: `1 day 04:05:06` is written with hours, minutes and seconds, and so is
-//! `1 04:05:06`.
+//! `1 04:05:06`. `INTERVAL (x) DAY` of a number that is no constant is `x * INTERVAL '1 day'`.
 //!
 //! The file goes once Arrow reads such texts, and timestamps have microseconds.
 
 use std::ops::RangeInclusive;
 
-use datafusion::sql::sqlparser::ast::{DataType, Expr, Interval, TimezoneInfo, TypedString, Value};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, DataType, Expr, Interval, TimezoneInfo, TypedString, Value};
 
 /// Years that nanoseconds since 1970 hold from their first to their last day.
 const OF_NANOSECONDS: RangeInclusive<u32> = 1678..=2261;
@@ -36,6 +36,24 @@ pub(super) fn with_all_digits(expr: &mut Expr) {
     if is_far && precision.is_none() && matches!(zone, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) {
         *precision = Some(MICROSECONDS);
     }
+}
+
+/// Writes an interval of a computed number of units as a product.
+pub(super) fn as_product(expr: &mut Expr) {
+    let Expr::Interval(Interval { value, leading_field: Some(_), last_field: None, .. }) = expr else { return };
+    let is_constant = |value: &Expr| match value {
+        Expr::Value(_) => true,
+        Expr::UnaryOp { expr, .. } => matches!(**expr, Expr::Value(_)),
+        _ => false,
+    };
+    if is_constant(value) {
+        return;
+    }
+    let one = Expr::value(Value::SingleQuotedString("1".into()));
+    let number = Expr::Nested(Box::new(std::mem::replace(value.as_mut(), one)));
+    let unit = std::mem::replace(expr, Expr::value(Value::Null));
+    let product = Expr::BinaryOp { left: Box::new(number), op: BinaryOperator::Multiply, right: Box::new(unit) };
+    *expr = Expr::Nested(Box::new(product));
 }
 
 /// Digits behind the point of a timestamp of microseconds.

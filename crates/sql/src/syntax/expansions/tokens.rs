@@ -5,6 +5,7 @@
 //! - `FROM t WHERE …` is read for `SELECT * FROM t WHERE …`: sqlparser takes no clause behind a FROM without SELECT.
 //! - `[x * 2 FOR x IN l IF x > 1]` is read for `list_transform(list_filter(l, x -> x > 1), x -> x * 2)`, and
 //!   `x IN [1, 2]` for `x = ANY([1, 2])`.
+//! - `sum(x) FILTER (x > 1)` is read for `sum(x) FILTER (WHERE x > 1)`.
 //! - `10%` of TABLESAMPLE is read for `10 PERCENT`, and `reservoir(5 ROWS)` for `(5 ROWS)`.
 
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -19,6 +20,7 @@ use crate::error::{Result, SqlError};
 pub(in super::super) fn read_for(tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
     select_all(tokens);
     comprehend(tokens);
+    filter_where(tokens);
     check_forms(tokens)?;
     let is_read =
         |token: &TokenWithSpan| matches!(keyword(token), Some(Keyword::ASOF | Keyword::GLOBAL | Keyword::TABLESAMPLE));
@@ -148,6 +150,23 @@ fn check_forms(tokens: &[TokenWithSpan]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Puts WHERE into a FILTER without it.
+fn filter_where(tokens: &mut Vec<TokenWithSpan>) {
+    let words: Vec<usize> = (0..tokens.len()).filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_))).collect();
+    let is_bare = |part: &&[usize]| {
+        let [call, filter, open, first] = [0, 1, 2, 3].map(|word| &tokens[part[word]]);
+        call.token == Token::RParen
+            && keyword(filter) == Some(Keyword::FILTER)
+            && open.token == Token::LParen
+            && keyword(first) != Some(Keyword::WHERE)
+    };
+    let bare: Vec<usize> = words.windows(4).filter(is_bare).map(|part| part[3]).collect();
+    for at in bare.into_iter().rev() {
+        let span = tokens[at].span;
+        tokens.insert(at, TokenWithSpan { token: word("WHERE", Keyword::WHERE), span });
+    }
 }
 
 /// Writes comprehensions of lists, the innermost first, and IN of lists.
