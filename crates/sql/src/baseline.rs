@@ -42,8 +42,11 @@ impl Default for Baseline {
 ///   groups of smaller a are left out of max(b + 0) too.
 /// - First groups alone, as of `SELECT DISTINCT f … ORDER BY f LIMIT 3`, hold a NaN as often as it comes or fail over a
 ///   float, and memory is reserved for as many groups as LIMIT and OFFSET name.
+///
+/// Columns know where the text has them, for the errors that name one.
 pub(crate) fn right_defaults(options: &mut ConfigOptions) {
     options.sql_parser.parse_float_as_decimal = true;
+    options.sql_parser.collect_spans = true;
     without_wrong_filters(options);
     options.optimizer.enable_topk_aggregation = false;
 }

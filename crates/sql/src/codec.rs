@@ -224,7 +224,7 @@ fn check_kind(plan: &LogicalPlan) -> std::result::Result<(), String> {
 }
 
 fn reason(error: DataFusionError) -> String {
-    match SqlError::from(error) {
+    match SqlError::from(error).bare() {
         SqlError::PlanEncode(reason) | SqlError::PlanDecode(reason) => reason,
         SqlError::Internal(reason) | SqlError::Planning(reason) | SqlError::Unsupported(reason) => reason,
         other => one_line(&other.to_string()),

@@ -207,7 +207,7 @@ impl Connection {
             error = Deadline::ended(report, deadline) => Err(error),
         }
         .inspect_err(|_| report.finish())
-        .map_err(|error| error.with_tables(|| self.table_names()))
+        .map_err(|error| error.with_tables(|| self.table_names()).with_functions(|| self.functions()))
     }
 
     /// Runs one statement and gives all its rows.
@@ -464,12 +464,13 @@ impl Connection {
         self.inner.database.tables().into_iter().map(|(name, _)| name).collect()
     }
 
-    /// The names of all functions.
+    /// The names of all functions, those that are read as others too.
     pub fn functions(&self) -> Vec<String> {
         let state = self.state();
-        let scalar = state.scalar_functions().keys();
+        let scalar = state.scalar_functions().keys().chain(state.higher_order_functions().keys());
         let others = state.aggregate_functions().keys().chain(state.window_functions().keys());
-        scalar.chain(others).chain(state.table_functions().keys()).cloned().collect()
+        let own = scalar.chain(others).chain(state.table_functions().keys()).cloned();
+        own.chain(syntax::other_functions().map(str::to_string)).collect()
     }
 
     /// DataFusion's own context below this connection, for embedding programs and tests. What such a program changes in

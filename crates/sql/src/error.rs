@@ -17,6 +17,7 @@ use crate::default_schema::{CATALOG, SCHEMA};
 use crate::nearest::{distance, nearest};
 use crate::values::SettingOrigin;
 use crate::words::{in_sql, types_in_sql};
+pub use position::Position;
 
 /// What stands for the path of a file whose reader does not tell it.
 pub(crate) const A_FILE: &str = "a file";
@@ -263,6 +264,15 @@ pub enum SqlError {
     /// An error of columns on the device or of the engine; carries its own `COL-…` or `ENG-…` code.
     #[error(transparent)]
     Engine(EngineError),
+    /// An error with the position where the parser or the planner found it; [`SqlError::position_in`] says whether
+    /// the statement's own text has it there.
+    #[error("{error}")]
+    At {
+        /// The error.
+        error: Box<SqlError>,
+        /// The position in the text that was read.
+        position: Position,
+    },
 }
 
 fn hint(nearest: &Option<String>) -> String {
@@ -319,6 +329,7 @@ impl SqlError {
                 let nearest = nearest(&bare, tables());
                 SqlError::UnknownTable { name, nearest }
             }
+            SqlError::At { error, position } => SqlError::At { error: Box::new(error.with_tables(tables)), position },
             other => other,
         }
     }
@@ -355,7 +366,11 @@ impl From<SqlError> for DataFusionError {
 
 impl From<DataFusionError> for SqlError {
     fn from(error: DataFusionError) -> SqlError {
-        sort(&error)
+        match (sort(&error), position::found_at(&error)) {
+            (SqlError::At { error, position }, _) => SqlError::At { error, position },
+            (sorted, Some(position)) => SqlError::At { error: Box::new(sorted), position },
+            (sorted, None) => sorted,
+        }
     }
 }
 
@@ -372,6 +387,7 @@ fn sort(error: &DataFusionError) -> SqlError {
         DataFusionError::ArrowError(arrow, _) => arrow_error(arrow),
         DataFusionError::SQL(parser, _) => {
             let text = parser.to_string();
+            let (text, _) = position::without_position(&text);
             SqlError::Syntax(one_line(text.trim_start_matches("sql parser error: ")))
         }
         DataFusionError::NotImplemented(text) => SqlError::Unsupported(shortened(&in_words(text))),
@@ -593,5 +609,6 @@ pub(crate) fn one_line(text: &str) -> String {
 mod calls;
 mod internal;
 mod other_names;
+mod position;
 #[cfg(test)]
 mod tests;

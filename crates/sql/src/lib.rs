@@ -69,7 +69,7 @@ pub use cubes::{CubeAnswer, CubeDefinition, CubeQueryOptions, OpenCube, cube_inf
 pub use database::{Database, DatabaseOptions};
 pub use device::DeviceSlot;
 pub use device_tables::{DeviceColumn, DeviceTable};
-pub use error::{Result, SqlError, as_written};
+pub use error::{Position, Result, SqlError, as_written};
 pub use exec::split_aggregations;
 pub use lexer::{Kind, Token, tokens};
 pub use locations::AllowedPaths;

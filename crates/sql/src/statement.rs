@@ -102,7 +102,7 @@ impl OwnStatement {
                 reader.end(FORM)?;
                 OwnStatement::EvictTable { table }
             }
-            [Some("show"), Some("all"), last] => {
+            [Some("show"), Some("all"), last] if last != Some("tables") => {
                 let verbose = last == Some("verbose");
                 reader.at = if verbose { 3 } else { 2 };
                 reader.end("SHOW ALL [VERBOSE]")?;

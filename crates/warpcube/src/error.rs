@@ -7,6 +7,8 @@ use thiserror::Error;
 use warpcube_bench::suite::Failure;
 use warpcube_sql::SqlError;
 
+use crate::excerpt::Excerpt;
+
 /// Result of the program's own calls.
 pub(crate) type Result<T, E = CliError> = std::result::Result<T, E>;
 
@@ -16,6 +18,14 @@ pub(crate) enum CliError {
     /// A statement's error, with a code of its own.
     #[error(transparent)]
     Sql(#[from] SqlError),
+    /// A statement's error that has a position in the statement's text.
+    #[error("{error}")]
+    Statement {
+        /// The error.
+        error: SqlError,
+        /// The line of the text.
+        excerpt: Excerpt,
+    },
     /// A setting from outside of the session that does not exist, or does not take its value; has a code of its own.
     #[error(transparent)]
     Setting(SqlError),
@@ -82,7 +92,7 @@ impl CliError {
     /// Whether the user cancelled.
     pub(crate) fn is_cancelled(&self) -> bool {
         match self {
-            CliError::Sql(error) => error.is_cancelled(),
+            CliError::Sql(error) | CliError::Statement { error, .. } => error.is_cancelled(),
             CliError::Script { error, .. } => error.is_cancelled(),
             _ => false,
         }
@@ -104,6 +114,35 @@ impl CliError {
             CliError::Script { error, .. } => error.exit_code(),
             CliError::Usage(_) | CliError::Setting(_) | CliError::Config { .. } | CliError::Input { .. } => 2,
             _ => 1,
+        }
+    }
+
+    /// An error of a statement, with the line of its text that it is about.
+    pub(crate) fn of_statement(error: SqlError, sql: &str) -> CliError {
+        match error.position_in(sql) {
+            Some(position) => CliError::Statement { excerpt: Excerpt::new(sql, position), error },
+            None => CliError::Sql(error),
+        }
+    }
+
+    /// The line of a statement that it is about.
+    pub(crate) fn excerpt(&self) -> Option<&Excerpt> {
+        match self {
+            CliError::Statement { excerpt, .. } => Some(excerpt),
+            CliError::Script { error, .. } => error.excerpt(),
+            _ => None,
+        }
+    }
+
+    /// This error of a statement that begins on a line of a text, and the line that the error is about.
+    pub(crate) fn from_line(mut self, start: usize) -> (CliError, usize) {
+        match &mut self {
+            CliError::Statement { excerpt, .. } => {
+                excerpt.line += start - 1;
+                let line = excerpt.line;
+                (self, line)
+            }
+            _ => (self, start),
         }
     }
 

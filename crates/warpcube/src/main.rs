@@ -9,6 +9,7 @@ mod cube;
 mod doctor;
 mod error;
 mod escape;
+mod excerpt;
 mod exit;
 mod footer;
 mod host;

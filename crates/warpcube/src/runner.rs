@@ -14,6 +14,7 @@ use warpcube_sql::{Connection, Execution, Progress, SqlError, StatementReport, S
 
 use crate::console::tell;
 use crate::error::{CliError, Result};
+use crate::excerpt::Excerpt;
 use crate::exit;
 use crate::footer::footer;
 use crate::host::{Host, Interrupts, TICK};
@@ -154,7 +155,7 @@ impl Runner {
         let task = host.spawn(run(self.connection.clone(), sql.to_string(), report.clone(), sender));
         match host.block_on(self.take(receiver, report.clone(), once, screen)) {
             Ok(Taken::All { has_rows }) => Ok((report.summary(), has_rows)),
-            Ok(Taken::Failed(error)) => Err(error.into()),
+            Ok(Taken::Failed(error)) => Err(CliError::of_statement(error, sql)),
             Ok(Taken::Silence) => {
                 let panic = host.block_on(task).err().map_or("a task ended early".into(), |error| error.to_string());
                 Err(SqlError::Internal(panic).into())
@@ -265,9 +266,10 @@ impl Runner {
     }
 }
 
-/// Writes an error on one line.
+/// Writes an error on one line, and below it the line of the statement that it is about, with a caret.
 pub(crate) fn report_error(error: &CliError) {
     tell(format_args!("error: {error}"));
+    error.excerpt().into_iter().flat_map(Excerpt::lines).for_each(tell);
 }
 
 /// The task of one statement.

@@ -39,7 +39,10 @@ impl Runner {
                 match self.piece(piece, &mut statements) {
                     Ok(Next::Quit) => return Ok(Next::Quit),
                     Ok(Next::Prompt) => {}
-                    Err(error) => self.script_error(error.at(format!("{name}:{line}")))?,
+                    Err(error) => {
+                        let (error, line) = error.from_line(line);
+                        self.script_error(error.at(format!("{name}:{line}")))?;
+                    }
                 }
             }
             if at_end {
@@ -73,7 +76,7 @@ impl Runner {
         }
         for statement in Script::split(text).into_statements() {
             if let Err(error) = self.statement(&statement.sql) {
-                self.script_error(error)?;
+                self.script_error(error.from_line(statement.line).0)?;
             }
         }
         Ok(())

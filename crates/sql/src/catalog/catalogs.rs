@@ -57,6 +57,17 @@ impl Schemas {
     }
 }
 
+fn check_free(catalogs: &BTreeMap<String, Catalog>, name: &str) -> Result<()> {
+    let is_schema = |catalog: &Catalog| match catalog {
+        Catalog::Own(schemas) => schemas.all.read().contains_key(name),
+        Catalog::Foreign(catalog) => catalog.schema(name).is_some(),
+    };
+    match name == INFORMATION_SCHEMA || catalogs.contains_key(name) || catalogs.values().any(is_schema) {
+        true => Err(SqlError::Planning(format!("'{name}' is there already; ATTACH … AS another name"))),
+        false => Ok(()),
+    }
+}
+
 /// A schema.
 #[derive(Debug, Clone)]
 enum Schema {
@@ -113,17 +124,19 @@ impl Catalogs {
     /// [`SqlError::Planning`] for a name that a catalog or a schema has.
     pub(crate) fn attach(&self, name: &str, kept: &Arc<KeptCatalog>) -> Result<()> {
         let mut catalogs = self.catalogs.write();
-        let is_schema = |catalog: &Catalog| match catalog {
-            Catalog::Own(schemas) => schemas.all.read().contains_key(name),
-            Catalog::Foreign(catalog) => catalog.schema(name).is_some(),
-        };
-        if name == INFORMATION_SCHEMA || catalogs.contains_key(name) || catalogs.values().any(is_schema) {
-            return Err(SqlError::Planning(format!("'{name}' is there already; ATTACH … AS another name")));
-        }
+        check_free(&catalogs, name)?;
         catalogs.insert(name.to_string(), Catalog::Own(Arc::new(Schemas::of_kept(kept, name))));
         drop(catalogs);
         self.changed();
         Ok(())
+    }
+
+    /// Whether a kept catalog may have a name.
+    ///
+    /// # Errors
+    /// [`SqlError::Planning`] for the name of another catalog, or of a schema.
+    pub(crate) fn check_free(&self, name: &str) -> Result<()> {
+        check_free(&self.catalogs.read(), name)
     }
 
     /// Takes a kept catalog away that was added.

@@ -20,6 +20,8 @@ const QUOTES: [u8; 2] = [b'"', b'\''];
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Records whose columns are counted.
 const COUNTED: usize = 1000;
+/// Records that types are told by, as in DuckDB; a word in a later one is for the reader to refuse, with its line.
+const TYPED: usize = 20_480;
 
 /// What is given of a file's dialect, by options or its extension.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -252,7 +254,7 @@ impl Dialect {
             if first.is_some() {
                 second.get_or_insert_with(|| texts(record));
                 counted += 1;
-                return note(if counted <= COUNTED { &mut kinds } else { &mut front }, record);
+                return note(if counted <= TYPED { &mut kinds } else { &mut front }, record);
             }
             first = Some((texts(record), record.iter().map(|it| kinds_of(it)).collect()));
             true

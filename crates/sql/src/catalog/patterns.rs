@@ -96,7 +96,11 @@ pub(super) fn matching_names(pattern: &Path) -> Vec<PathBuf> {
     let name = pattern.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let (Some(folder), Ok(name)) = (pattern.parent(), Pattern::new(&name)) else { return Vec::new() };
     let is_match = |file: &PathBuf| file.file_name().is_some_and(|found| name.matches(&found.to_string_lossy()));
-    data_files(folder).into_iter().filter(is_match).collect()
+    // A pattern without a folder is one of the working folder.
+    let is_here = folder.as_os_str().is_empty();
+    let files = data_files(if is_here { Path::new(".") } else { folder }).into_iter();
+    let as_written = |file: PathBuf| file.strip_prefix(".").map(Path::to_path_buf).unwrap_or(file);
+    files.filter(is_match).map(|file| if is_here { as_written(file) } else { file }).collect()
 }
 
 /// A pattern in which the folders that exist are names.

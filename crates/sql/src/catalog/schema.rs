@@ -299,6 +299,11 @@ impl ConnectionSchema {
         ConnectionSchema { state, common, tables, temporary }
     }
 
+    /// Whether definitions are kept that outlive the connection.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.tables.kept.is_some()
+    }
+
     /// Whether it may have tables of the connection alone, and has one of that name.
     pub(crate) fn has_temporary(&self, name: &str) -> Option<bool> {
         self.temporary.as_ref().map(|temporary| temporary.entries.read().contains_key(name))

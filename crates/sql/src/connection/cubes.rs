@@ -163,7 +163,7 @@ impl Connection {
                 (Some(old), CubeLoad::Refresh) => build::refresh(&definition, &old.model, &tables, &progress),
                 (Some(old), _) => build::rebuild(&definition, &old.model, &tables, &progress),
             };
-            let built = built.map_err(|error| match of_definition(error, &source) {
+            let built = built.map_err(|error| match of_definition(error, &source).bare() {
                 SqlError::Syntax(reason) => runtime.block_on(connection.of_facts(reason, &definition, &source)),
                 error => error,
             });
@@ -200,6 +200,11 @@ impl Connection {
         let Some(sql) = &definition.facts.sql else { return SqlError::Syntax(reason) };
         let parsed = syntax::parse(&self.state(), sql).await;
         let reason = match parsed {
+            Err(SqlError::At { error, position }) if matches!(*error, SqlError::Syntax(_)) => {
+                let text = error.to_string();
+                let text = text.trim_start_matches("SQL-001 syntax error: ");
+                format!("{text} at line {}, column {}", position.line, position.column)
+            }
             Err(SqlError::Syntax(of_text)) => of_text,
             _ => reason,
         };

@@ -11,11 +11,12 @@ use std::sync::Arc;
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DFSchema, TableReference};
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::{
-    Cast, CreateMemoryTable, DdlStatement, DropTable, DropView, EmptyRelation, Expr, ExprSchemable, LogicalPlan,
-    LogicalPlanBuilder, Volatility,
+    Cast, CreateMemoryTable, CreateView, DdlStatement, DropTable, DropView, EmptyRelation, Expr, ExprSchemable,
+    LogicalPlan, LogicalPlanBuilder, Volatility,
 };
 use datafusion::physical_plan::execute_stream_partitioned;
 use datafusion::prelude::SessionContext;
@@ -33,7 +34,7 @@ use crate::memory_table::{Charged, Check, ColumnDefault, Key, Ledger, MemoryTabl
 use crate::mend::mixed::check_kinds;
 use crate::report::StatementReport;
 use crate::syntax::{Declared, DeclaredKey};
-use crate::walk::Walk;
+use crate::walk::{PlanWalk, Walk};
 
 impl Connection {
     /// Runs a definition of that text with the statement's state.
@@ -76,6 +77,7 @@ impl Connection {
                     check_defaults(&table.column_defaults, table.schema.as_arrow(), &state)?;
                 }
                 if let DdlStatement::CreateView(view) = &mut definition {
+                    check_kept(view, &state)?;
                     view.input = Arc::new(analyzed(&view.input, &state)?);
                 }
                 // The catalog is shared, so a table made by the statement's own copy is in the database.
@@ -154,6 +156,26 @@ impl Connection {
 /// Whether a table is there that is one of the connection alone; none for a schema without such tables.
 pub(super) fn is_temporary(state: &SessionState, name: &TableReference) -> Option<bool> {
     state.schema_for_ref(name.clone()).ok()?.downcast_ref::<ConnectionSchema>()?.has_temporary(name.table())
+}
+
+/// Refuses a view of a kept catalog over a table that ends with the connection.
+fn check_kept(view: &CreateView, state: &SessionState) -> Result<()> {
+    let schema = state.schema_for_ref(view.name.clone())?;
+    if !schema.downcast_ref::<ConnectionSchema>().is_some_and(ConnectionSchema::is_kept) {
+        return Ok(());
+    }
+    let mut found = None;
+    view.input.apply_nested(|node| {
+        if let LogicalPlan::TableScan(scan) = node
+            && is_temporary(state, &scan.table_name) == Some(true)
+        {
+            found = Some(scan.table_name.clone());
+            return Ok(TreeNodeRecursion::Stop);
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    let refused = |table| SqlError::Unsupported(format!("a view that is kept over '{table}', a temporary table"));
+    found.map_or(Ok(()), |table| Err(refused(table)))
 }
 
 /// The defaults of a table that is altered, whose statement defines no columns.
@@ -267,7 +289,7 @@ fn check_defaults<'a>(
             }
             Ok(())
         };
-        computed().map_err(|error| match error {
+        computed().map_err(|error| match error.bare() {
             SqlError::Execution(reason) | SqlError::Planning(reason) => {
                 SqlError::Planning(format!("DEFAULT of column '{column}': {reason}"))
             }

@@ -48,6 +48,8 @@ impl Connection {
                 let own = path.file_stem().map(|name| name.to_string_lossy().to_lowercase());
                 let name = name.or(own).ok_or_else(|| SqlError::Syntax("expected ATTACH 'folder' AS name".into()))?;
                 let read_only = read_only || self.with_settings(|settings| settings.read_only);
+                // Opening a folder makes it.
+                self.inner.database.shared.catalogs.check_free(&name)?;
                 let kept = Arc::new(KeptCatalog::open(&path, read_only)?);
                 report.commit()?;
                 self.inner.database.shared.catalogs.attach(&name, &kept)?;

@@ -159,13 +159,31 @@ pub(crate) fn set_option(options: &mut ConfigOptions, name: &str, value: &str) -
     Ok(())
 }
 
+/// Settings of DuckDB and PostgreSQL, and those of ours that do as much.
+const OTHER_NAMES: [(&str, &str); 13] = [
+    ("access_mode", "warpcube.read_only"),
+    ("enable_external_access", "warpcube.allowed_paths"),
+    ("max_memory", "warpcube.memory_limit"),
+    ("memory_limit", "warpcube.memory_limit"),
+    ("schema", "datafusion.catalog.default_schema"),
+    ("search_path", "datafusion.catalog.default_schema"),
+    ("statement_timeout", "warpcube.timeout"),
+    ("temp_directory", "warpcube.spill_folder"),
+    ("temp_tablespaces", "warpcube.spill_folder"),
+    ("threads", "warpcube.target_partitions"),
+    ("timezone", "datafusion.execution.time_zone"),
+    ("work_mem", "warpcube.memory_limit"),
+    ("worker_threads", "warpcube.target_partitions"),
+];
+
 /// Refuses a name that is not among those known.
 pub(crate) fn check_known(name: &str, known: impl IntoIterator<Item = String>) -> Result<()> {
     let known: Vec<String> = known.into_iter().collect();
     if known.iter().any(|known| known == name) {
         return Ok(());
     }
-    let nearest = nearest(name, known);
+    let ours = OTHER_NAMES.iter().find(|(theirs, _)| theirs.eq_ignore_ascii_case(name)).map(|(_, ours)| *ours);
+    let nearest = ours.map_or_else(|| nearest(name, known), |ours| Some(ours.to_string()));
     Err(SqlError::UnknownSetting { name: name.to_string(), nearest, origin: None })
 }
 

@@ -1,7 +1,7 @@
 //! Calls and variables that do not exist, and values without a type: what is to be known of them, in place of what
 //! DataFusion says.
 
-use super::{hint, other_names};
+use super::{SqlError, hint, other_names};
 use crate::nearest::distance;
 use crate::words::types_in_sql;
 
@@ -10,6 +10,7 @@ pub(super) fn unknown(text: &str) -> Option<String> {
     let call = no_such_form(text)
         .or_else(|| no_such_call(text))
         .or_else(|| no_such_function(text))
+        .or_else(|| no_such_table_function(text))
         .or_else(|| no_such_variable(text));
     call.or_else(|| no_type(text))
 }
@@ -29,21 +30,53 @@ fn no_such_form(text: &str) -> Option<String> {
     reason.find(END).map(|at| reason[..at + END.len()].to_string())
 }
 
-/// What is to be known of a function that does not exist: what to write in its place, or one of nearly its name, where
-/// DataFusion names another one, however far.
+impl SqlError {
+    /// This error with the nearest of `functions` named, if it is about a function that does not exist and has no other
+    /// name here.
+    pub(crate) fn with_functions(self, functions: impl FnOnce() -> Vec<String>) -> SqlError {
+        match self {
+            SqlError::At { error, position } => {
+                SqlError::At { error: Box::new(error.with_functions(functions)), position }
+            }
+            SqlError::Planning(text) => SqlError::Planning(match unknown_function(&text) {
+                Some(name) => format!("{text}{}", hint(&near(name, functions()))),
+                None => text,
+            }),
+            other => other,
+        }
+    }
+}
+
+fn unknown_function(text: &str) -> Option<&str> {
+    text.strip_prefix("unknown function '")?.strip_suffix('\'')
+}
+
+/// Names of functions are short: with more edits another one has nothing to do with it.
+fn near(name: &str, functions: Vec<String>) -> Option<String> {
+    let edits = functions.into_iter().filter_map(|function| Some((distance(name, &function)?, function)));
+    edits.filter(|(edits, _)| *edits <= NEAR_EDITS).min().map(|(_, function)| function)
+}
+
+/// What is to be known of a function that does not exist, and what to write in its place. DataFusion names another one,
+/// however far.
 fn no_such_function(text: &str) -> Option<String> {
-    let (name, rest) = text.strip_prefix("Invalid function '")?.split_once('\'')?;
+    let (name, _) = text.strip_prefix("Invalid function '")?.split_once('\'')?;
     if WINDOW_FUNCTIONS.contains(&name) {
         return Some(format!("{name} is a window function and needs OVER (…)"));
     }
     if let Some(other) = other_names::in_place_of(name) {
         return Some(format!("unknown function '{name}'; write {other}"));
     }
-    let (_, other) = rest.split_once("Did you mean '")?;
-    // Names of functions are short: with more edits another one has nothing to do with it.
-    let is_near = |other: &&str| distance(name, other).is_some_and(|edits| edits <= NEAR_EDITS);
-    let near = other.split_once('\'').map(|(other, _)| other).filter(is_near);
-    Some(format!("unknown function '{name}'{}", hint(&near.map(str::to_string))))
+    Some(format!("unknown function '{name}'"))
+}
+
+/// What is to be known of a table function that does not exist.
+fn no_such_table_function(text: &str) -> Option<String> {
+    let name = text.strip_prefix("table function '")?.strip_suffix("' not found")?;
+    Some(match other_names::in_place_of_table(name) {
+        Some(ours) => format!("unknown function '{name}'; write {ours}"),
+        None => format!("unknown function '{name}'"),
+    })
 }
 
 /// What is to be known of a call with arguments that the function does not take: the call, and what could stand there.

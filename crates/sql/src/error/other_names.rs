@@ -6,6 +6,27 @@ pub(super) fn in_place_of(name: &str) -> Option<&'static str> {
     OTHER_NAMES.binary_search_by(|(other, _)| (*other).cmp(&name)).ok().map(|at| OTHER_NAMES[at].1)
 }
 
+/// What to write in place of a table function of another system.
+pub(super) fn in_place_of_table(name: &str) -> Option<&'static str> {
+    let of_table = TABLES.iter().find(|(other, _)| other.eq_ignore_ascii_case(name));
+    of_table.map(|(_, ours)| *ours)
+}
+
+/// Table functions and what to write.
+const TABLES: &[(&str, &str)] = &[
+    ("duckdb_columns", "FROM information_schema.columns"),
+    ("duckdb_databases", "SHOW DATABASES"),
+    ("duckdb_functions", "SHOW FUNCTIONS"),
+    ("duckdb_schemas", "FROM information_schema.schemata"),
+    ("duckdb_settings", "SHOW ALL"),
+    ("duckdb_tables", "FROM information_schema.tables"),
+    ("duckdb_views", "FROM information_schema.views"),
+    ("parquet_schema", "DESCRIBE SELECT * FROM 'file.parquet'"),
+    ("pragma_table_info", "DESCRIBE t"),
+    ("repeat_row", "FROM range(n)"),
+    ("summary", "SUMMARIZE t"),
+];
+
 /// Names and what to write, sorted by names.
 const OTHER_NAMES: &[(&str, &str)] = &[
     ("add_months", "d + INTERVAL '1 month' * n, or d + to_months(n)"),
@@ -31,6 +52,8 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("convert_tz", "t AT TIME ZONE 'zone'"),
     ("countdistinct", "count(DISTINCT x)"),
     ("curdate", "current_date"),
+    ("current_setting", "SHOW name, a statement"),
+    ("currval", "max(id) of the table"),
     ("curtime", "current_time"),
     ("date", "CAST(t AS DATE)"),
     ("date_from_parts", "make_date(year, month, day)"),
@@ -52,6 +75,7 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("get_json_object", "json_extract_string(j, path)"),
     ("getdate", "now()"),
     ("getutcdate", "now()"),
+    ("getvariable", "name() after CREATE MACRO name() AS value"),
     ("group_array", "array_agg(x)"),
     ("grouparray", "array_agg(x)"),
     ("groupuniqarray", "array_agg(DISTINCT x)"),
@@ -77,6 +101,7 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("nchar", "chr(n)"),
     ("newid", "uuid()"),
     ("next_day", "d + n"),
+    ("nextval", "row_number() OVER (), or uuid()"),
     ("notempty", "s <> ''"),
     ("nullifzero", "nullif(x, 0)"),
     ("object_construct", "named_struct('name', value, …)"),
@@ -114,7 +139,6 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("str_to_date", "strptime(s, '%Y-%m-%d')"),
     ("strcmp", "a < b, a = b"),
     ("string", "CAST(x AS VARCHAR)"),
-    ("struct_pack", "named_struct('name', value, …), or {'name': value}"),
     ("stuff", "overlay(s PLACING part FROM n FOR m)"),
     ("subdate", "d - INTERVAL '…'"),
     ("substring_index", "substr_index(s, separator, n)"),

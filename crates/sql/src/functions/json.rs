@@ -130,6 +130,8 @@ fn keys(args: &Arguments) -> Result<ArrayRef> {
 enum Step {
     Member(String),
     Element(i64),
+    /// A number of a pointer: an element, or the name of a member.
+    Either(String),
 }
 
 /// The steps of a path.
@@ -138,8 +140,8 @@ enum Step {
 /// A path that begins with `$` and goes on otherwise than paths do.
 fn steps(path: &str) -> Result<Vec<Step>> {
     if let Some(pointer) = path.strip_prefix('/') {
-        let step = |name: &str| match name.parse() {
-            Ok(element) => Step::Element(element),
+        let step = |name: &str| match name.parse::<i64>() {
+            Ok(_) => Step::Either(name.to_string()),
             Err(_) => Step::Member(name.replace("~1", "/").replace("~0", "~")),
         };
         return Ok(pointer.split('/').map(step).collect());
@@ -172,10 +174,9 @@ fn steps(path: &str) -> Result<Vec<Step>> {
 
 fn at_path(value: Value, steps: Vec<Step>) -> Option<Value> {
     steps.into_iter().try_fold(value, |value, step| match (step, value) {
-        (Step::Member(name), Value::Object(mut members)) => members.remove(&name),
+        (Step::Member(name) | Step::Either(name), Value::Object(mut members)) => members.remove(&name),
         (Step::Element(place), value @ Value::Array(_)) => element(value, place),
-        // A pointer may have a number as the name of a member.
-        (Step::Element(place), Value::Object(mut members)) => members.remove(&place.to_string()),
+        (Step::Either(place), value @ Value::Array(_)) => element(value, place.parse().ok()?),
         _ => None,
     })
 }

@@ -40,7 +40,7 @@ use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
 
 use crate::words::sql_name;
@@ -58,6 +58,8 @@ enum Kind {
     Long,
     Unsigned,
     Double,
+    /// A decimal; as the type of values, that of the first argument with one digit more.
+    Decimal,
     Boolean,
     Date,
     /// A timestamp; of an instant its zone is kept.
@@ -73,7 +75,7 @@ enum Kind {
     Any,
 }
 
-use Kind::{Any, Boolean, Bytes, Date, Double, Histogram, Interval, List, Long, Text, Texts, Time, Unsigned};
+use Kind::{Any, Boolean, Bytes, Date, Decimal, Double, Histogram, Interval, List, Long, Text, Texts, Time, Unsigned};
 
 impl Kind {
     fn data_type(self) -> DataType {
@@ -88,7 +90,7 @@ impl Kind {
             Time => DataType::Timestamp(TimeUnit::Microsecond, None),
             Interval => DataType::Interval(IntervalUnit::MonthDayNano),
             Texts => DataType::new_list(DataType::Utf8, true),
-            Any | List | Histogram => DataType::Null,
+            Any | Decimal | List | Histogram => DataType::Null,
         }
     }
 
@@ -108,6 +110,7 @@ impl Kind {
                 Bytes => is_bytes,
                 Long | Unsigned => from.is_integer(),
                 Double => from.is_numeric(),
+                Decimal => matches!(from, DataType::Decimal128(_, _)),
                 Boolean => *from == DataType::Boolean,
                 Date => is_date,
                 Time => is_date || matches!(from, DataType::Timestamp(_, _)) || may_be_read && from.is_string(),
@@ -121,7 +124,7 @@ impl Kind {
                 Histogram => false,
             };
         is_taken.then(|| match (self, from) {
-            (Any, from) => from.clone(),
+            (Any | Decimal, from) => from.clone(),
             (Time, DataType::Timestamp(_, zone)) => DataType::Timestamp(TimeUnit::Microsecond, zone.clone()),
             (List, DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _)) => {
                 DataType::List(field.clone())
@@ -200,6 +203,12 @@ pub(crate) fn functions() -> impl Iterator<Item = ScalarUDF> {
         ScalarUDF::new_from_impl(OwnFunction { name, forms, signature })
     };
     by_name.into_iter().map(made).chain([type_names::function()])
+}
+
+/// Characters of a text between two places: `s[first:last]`.
+pub(crate) fn text_slice(text: Expr, first: Expr, last: Expr) -> Option<Expr> {
+    let function = functions().find(|function| function.name() == "text_slice")?;
+    Some(function.call(vec![text, first, last]))
 }
 
 /// Whether a function of ours takes instants apart, in the session's zone.
@@ -363,6 +372,7 @@ impl ScalarUDFImpl for OwnFunction {
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
         Ok(match (self.form(arguments)?.gives, arguments.first()) {
             (List, Some(DataType::List(field))) => DataType::List(Arc::new(field.as_ref().clone().with_nullable(true))),
+            (Decimal, Some(DataType::Decimal128(precision, scale))) => numbers::one_digit_more(*precision, *scale),
             (Histogram, Some(DataType::List(field))) => lists::histogram_type(field.data_type()),
             (gives, _) => gives.data_type(),
         })

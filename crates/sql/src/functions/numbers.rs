@@ -1,12 +1,14 @@
 //! Numbers: bits, neighbours, and functions of floats.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, UInt64Array};
+use arrow::array::{ArrayRef, AsArray, Decimal128Array, UInt64Array};
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Decimal128Type};
 use datafusion::common::hash_utils::{RandomState, create_hashes};
 use datafusion::error::Result;
 
-use super::{Any, Arguments, Boolean, Double, Long, Own, Text, Unsigned, raised};
+use super::{Any, Arguments, Boolean, Decimal, Double, Long, Own, Text, Unsigned, raised};
 
 /// The functions.
 pub(super) const ALL: &[Own] = &[
@@ -33,6 +35,7 @@ pub(super) const ALL: &[Own] = &[
     Own::new("nextafter", &[Double, Double], Double, |args| {
         args.floats(|row| Ok(Some(libm::nextafter(args.doubles(0).value(row), args.doubles(1).value(row)))))
     }),
+    Own::new("round_even", &[Decimal, Long], Decimal, round_decimals_even),
     Own::new("round_even", &[Double, Long], Double, |args| {
         args.floats(|row| Ok(Some(round_even(args.doubles(0).value(row), args.longs(1).value(row)))))
     }),
@@ -66,6 +69,40 @@ fn round_even(value: f64, digits: i64) -> f64 {
     let factor = 10_f64.powi(digits.clamp(-308, 308) as i32);
     let rounded = (value * factor).round_ties_even() / factor;
     if rounded.is_finite() { rounded } else { value }
+}
+
+/// The type of decimals that were rounded up past their digits.
+pub(super) fn one_digit_more(precision: u8, scale: i8) -> DataType {
+    DataType::Decimal128((precision + 1).min(DECIMAL128_MAX_PRECISION), scale)
+}
+
+/// Decimals to some digits behind the point, halves to the even one; their scale stays.
+fn round_decimals_even(args: &Arguments) -> Result<ArrayRef> {
+    let values = args.columns[0].as_primitive::<Decimal128Type>();
+    let (precision, scale) = (values.precision(), values.scale());
+    let rounded = args.each(|row| {
+        let (value, cut) = (values.value(row), i64::from(scale) - args.longs(1).value(row));
+        let Some(unit) = u32::try_from(cut.max(0)).ok().and_then(|cut| 10_i128.checked_pow(cut)) else {
+            return Ok(Some(0));
+        };
+        let (whole, rest) = (value / unit, value % unit);
+        let is_up = match (rest.unsigned_abs() * 2).cmp(&unit.unsigned_abs()) {
+            Ordering::Less => false,
+            Ordering::Equal => whole % 2 != 0,
+            Ordering::Greater => true,
+        };
+        let whole = if is_up { whole + value.signum() } else { whole };
+        let rounded = whole.checked_mul(unit).filter(|rounded| fits_precision(*rounded, precision + 1));
+        rounded.map(Some).ok_or_else(|| raised("round_even leaves 38 digits".into()))
+    })?;
+    let rounded = Decimal128Array::from_iter(rounded);
+    Ok(Arc::new(rounded.with_data_type(one_digit_more(precision, scale))))
+}
+
+/// Whether an integer has no more digits than decimals of a precision, 38 at most.
+fn fits_precision(value: i128, precision: u8) -> bool {
+    let digits = u32::from(precision.min(DECIMAL128_MAX_PRECISION));
+    value.unsigned_abs() < 10_u128.pow(digits)
 }
 
 /// A number that equal rows share; NULL has one, too.

@@ -184,11 +184,16 @@ impl Moment {
     fn part(&self, name: &str, written: &str, is_bare: bool) -> Option<String> {
         let number = |value: i64, width: usize| match is_bare {
             true => value.to_string(),
-            false => format!("{value:0width$}"),
+            // A sign takes no digit's place.
+            false => format!("{value:00$}", width + usize::from(value < 0)),
         };
         let hour = self.micros / (3_600 * SECOND_MICROS);
         let of = |unit: i64, count: i64| self.micros / unit % count;
-        let fraction = |digits: u32| number(of(10_i64.pow(6 - digits), 10_i64.pow(digits)), digits as usize);
+        // Digits behind a point keep their zeros.
+        let fraction = |digits: u32| {
+            let value = of(10_i64.pow(6 - digits), 10_i64.pow(digits));
+            format!("{value:00$}", digits as usize)
+        };
         let is_late = hour.rem_euclid(24) >= 12;
         Some(match name {
             "HH24" => number(hour, 2),
@@ -204,7 +209,7 @@ impl Moment {
                 true => if is_late { "P.M." } else { "A.M." }.to_string(),
                 false => if is_late { "p.m." } else { "a.m." }.to_string(),
             },
-            "TZ" => word(&self.zone.as_ref()?.0.to_uppercase(), written, 0, true),
+            "TZ" => word(&zone_name(self.zone.as_ref()?), written, 0, true),
             "OF" | "TZH" | "TZM" => {
                 let east = self.zone.as_ref()?.1;
                 let (sign, minutes) = (if east < 0 { '-' } else { '+' }, east.abs() / 60);
@@ -230,6 +235,18 @@ impl Moment {
                 }
             },
         })
+    }
+}
+
+/// The short name of a zone: that of UTC, or its offset, where it has none of its own.
+fn zone_name((name, east): &(String, i32)) -> String {
+    let minutes = east.abs() / 60;
+    let sign = if *east < 0 { '-' } else { '+' };
+    match (name.starts_with(['+', '-']), minutes / 60, minutes % 60) {
+        (false, ..) => name.to_uppercase(),
+        (true, 0, 0) => "UTC".into(),
+        (true, hours, 0) => format!("{sign}{hours:02}"),
+        (true, hours, minutes) => format!("{sign}{hours:02}:{minutes:02}"),
     }
 }
 
@@ -311,7 +328,11 @@ pub(crate) fn read(text: &str, pattern: &str) -> Result<String> {
     let pieces = pieces(pattern);
     for (at, piece) in pieces.iter().enumerate() {
         match piece {
-            Piece::Literal(literal) => rest = after_literal(rest, literal).ok_or_else(refused)?,
+            Piece::Literal(literal) => {
+                let next = pieces.get(at + 1);
+                let is_signed = matches!(next, Some(Piece::Part { name: "TZH" | "OF", .. }));
+                rest = after_literal(rest, literal, is_signed).ok_or_else(refused)?;
+            }
             Piece::Part { name, written, is_bare, ordinal } => {
                 // A number reads as many digits as it has where a separator or nothing follows.
                 let is_free = match pieces.get(at + 1) {
@@ -333,12 +354,13 @@ pub(crate) fn read(text: &str, pattern: &str) -> Result<String> {
     read.written().ok_or_else(refused)
 }
 
-/// The text behind a literal: a separator stands for any separators or none, a letter for one character.
-fn after_literal<'t>(text: &'t str, literal: &str) -> Option<&'t str> {
+/// The text behind a literal: a separator stands for any separators or none, a letter for one character. A minus is a
+/// sign in front of an offset (`is_signed`), and a separator elsewhere.
+fn after_literal<'t>(text: &'t str, literal: &str, is_signed: bool) -> Option<&'t str> {
     let is_separator = |c: char| c.is_ascii() && !c.is_ascii_alphanumeric();
+    let is_sign = |c: char| c == '+' || c == '-' && is_signed;
     literal.chars().try_fold(text, |rest, character| match is_separator(character) {
-        // A sign may belong to a number.
-        true => Some(rest.trim_start_matches(|c: char| is_separator(c) && c != '+' || c.is_whitespace())),
+        true => Some(rest.trim_start_matches(|c: char| is_separator(c) && !is_sign(c) || c.is_whitespace())),
         false => rest.chars().next().map(|first| &rest[first.len_utf8()..]),
     })
 }

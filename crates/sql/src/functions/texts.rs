@@ -37,6 +37,9 @@ pub(super) const ALL: &[Own] = &[
             usize::try_from(group).map_err(|_| raised(format!("{group} is no group of a pattern")))
         })
     }),
+    Own::new("text_slice", &[Text, Long, Long], Text, |args| {
+        args.texts(|row| Ok(Some(slice(args.text(0).value(row), args.longs(1).value(row), args.longs(2).value(row)))))
+    }),
     Own::new("regexp_escape", &[Text], Text, |args| args.texts(|row| Ok(Some(escaped(args.text(0).value(row)))))),
     Own::new("string_split_regex", &[Text, Text], Texts, |args| {
         let mut patterns = Patterns::default();
@@ -49,6 +52,17 @@ pub(super) const ALL: &[Own] = &[
         })
     }),
 ];
+
+/// The characters of a text from one place to another, which count from 1, or from the end below 0.
+fn slice(text: &str, first: i64, last: i64) -> String {
+    let count = text.chars().count() as i64;
+    let place = |place: i64| if place < 0 { place.saturating_add(count + 1) } else { place };
+    let (first, last) = (place(first).max(1), place(last).min(count));
+    match usize::try_from(last - first + 1) {
+        Ok(taken) => text.chars().skip(first as usize - 1).take(taken).collect(),
+        Err(_) => String::new(),
+    }
+}
 
 /// The pattern of the last row, compiled.
 #[derive(Default)]

@@ -22,6 +22,7 @@ pub(super) fn of_kind(kind: Kind) -> String {
     match kind {
         Kind::Any => "any".into(),
         Kind::List => "list".into(),
+        Kind::Decimal => "DECIMAL".into(),
         kind => sql_name(&kind.data_type()),
     }
 }

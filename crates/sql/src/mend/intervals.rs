@@ -5,7 +5,8 @@
 //! compares lengths (decimals, [`super::lengths`]) in comparisons, IN, BETWEEN, CASE with an operand, NULLIF and
 //! subqueries, and sorts, joins, groups and partitions by them; a key of groups is the least of the equal intervals.
 //! Differences of timestamps keep their type, durations, whose parts and texts are those of days and time. A constant
-//! text that is compared with an interval or a duration is read as an interval when it is planned.
+//! text that is compared with an interval or a duration is read as an interval when it is planned. The part `epoch` of
+//! an interval is that of both systems, too ([`super::lengths`]).
 //!
 //! Invariant: what the rule makes compares no interval, so that a plan that is analysed twice stays as it is.
 //! The file goes once Arrow and DataFusion compare intervals by length.
@@ -27,7 +28,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use super::lengths::{DAYS_AND_TIME, Extremum, chosen, days_and_time, extreme, is_interval, length};
+use super::lengths::{DAYS_AND_TIME, Extremum, chosen, days_and_time, extreme, is_interval, length, seconds};
 use super::{each_expression, spans};
 use crate::walk::{PlanWalk, Walk};
 
@@ -248,6 +249,9 @@ fn in_expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
                 let nothing = Expr::Literal(ScalarValue::try_from(value.get_type(schema)?)?, None);
                 when(is_unwanted, nothing).otherwise(value.clone())?
             }
+            "date_part" if function.args.first().is_some_and(is_epoch) && function.args.len() == 2 => {
+                seconds(function.args.swap_remove(1))
+            }
             "greatest" => chosen(Extremum::Greatest, std::mem::take(&mut function.args)),
             "least" => chosen(Extremum::Least, std::mem::take(&mut function.args)),
             _ => return Ok(Transformed::no(Expr::ScalarFunction(function))),
@@ -306,6 +310,12 @@ fn in_expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         }
         other => return Ok(Transformed::no(other)),
     }))
+}
+
+/// Whether a part of a time is that of all its seconds.
+fn is_epoch(part: &Expr) -> bool {
+    let Expr::Literal(value, _) = part else { return false };
+    value.try_as_str().flatten().is_some_and(|part| part.trim_matches('"').eq_ignore_ascii_case("epoch"))
 }
 
 pub(super) fn compares(op: Operator) -> bool {

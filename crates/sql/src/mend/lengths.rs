@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, IntervalMonthDayNanoArray, new_empty_array,
+    Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Float64Array, IntervalMonthDayNanoArray, new_empty_array,
 };
 use arrow::compute::{cast, interleave, not, nullif, prep_null_mask_filter};
 use arrow::datatypes::{DataType, FieldRef, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit};
@@ -29,6 +29,8 @@ pub(super) const DAYS_AND_TIME: DataType = DataType::Interval(IntervalUnit::Mont
 enum Kind {
     Length,
     DaysAndTime,
+    /// The part `epoch`.
+    Seconds,
     Chosen(Extremum),
 }
 
@@ -39,8 +41,8 @@ pub(super) enum Extremum {
     Least,
 }
 
-const KINDS: [Kind; 4] =
-    [Kind::Length, Kind::DaysAndTime, Kind::Chosen(Extremum::Greatest), Kind::Chosen(Extremum::Least)];
+const KINDS: [Kind; 5] =
+    [Kind::Length, Kind::DaysAndTime, Kind::Seconds, Kind::Chosen(Extremum::Greatest), Kind::Chosen(Extremum::Least)];
 
 impl Kind {
     /// The name in plans that travel.
@@ -48,6 +50,7 @@ impl Kind {
         match self {
             Kind::Length => "warpcube_interval_length",
             Kind::DaysAndTime => "warpcube_days_and_time",
+            Kind::Seconds => "warpcube_interval_seconds",
             Kind::Chosen(Extremum::Greatest) => "warpcube_greatest_interval",
             Kind::Chosen(Extremum::Least) => "warpcube_least_interval",
         }
@@ -59,7 +62,7 @@ impl Kind {
     }
 }
 
-static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 4]> = LazyLock::new(|| {
+static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 5]> = LazyLock::new(|| {
     let signature = Signature::variadic_any(Volatility::Immutable);
     KINDS.map(|kind| Arc::new(ScalarUDF::new_from_impl(OfIntervals { kind, signature: signature.clone() })))
 });
@@ -77,6 +80,12 @@ pub(super) fn length(span: Expr) -> Expr {
 /// A duration as an interval of days and time.
 pub(super) fn days_and_time(duration: Expr) -> Expr {
     Kind::DaysAndTime.function().call(vec![duration])
+}
+
+/// The seconds of an interval: a year has 365.25 days and a month beside it 30, as in PostgreSQL and DuckDB. DataFusion
+/// 55.2 counts twelve months of 30 days.
+pub(super) fn seconds(span: Expr) -> Expr {
+    Kind::Seconds.function().call(vec![span])
 }
 
 /// The longest or the shortest of several intervals of one type.
@@ -108,6 +117,7 @@ impl ScalarUDFImpl for OfIntervals {
         Ok(match self.kind {
             Kind::Length => LENGTH,
             Kind::DaysAndTime => DAYS_AND_TIME,
+            Kind::Seconds => DataType::Float64,
             Kind::Chosen(_) => arguments[0].clone(),
         })
     }
@@ -117,6 +127,7 @@ impl ScalarUDFImpl for OfIntervals {
         let of = |arrays: &[ArrayRef]| match self.kind {
             Kind::Length => Ok(Arc::new(lengths(&arrays[0])?) as ArrayRef),
             Kind::DaysAndTime => Ok(Arc::new(in_days(&lengths(&arrays[0])?)?) as ArrayRef),
+            Kind::Seconds => Ok(Arc::new(in_seconds(&arrays[0])?) as ArrayRef),
             Kind::Chosen(extremum) => choose(extremum, arrays),
         };
         let found = of(&arrays)?;
@@ -126,6 +137,15 @@ impl ScalarUDFImpl for OfIntervals {
             false => ColumnarValue::Array(found),
         })
     }
+}
+
+fn in_seconds(spans: &ArrayRef) -> Result<Float64Array> {
+    const DAY_SECONDS: f64 = 86_400.0;
+    let spans = cast(spans, &DAYS_AND_TIME)?;
+    Ok(spans.as_primitive::<IntervalMonthDayNanoType>().unary(|span| {
+        let days = f64::from(span.months / 12) * 365.25 + f64::from(span.months % 12 * 30) + f64::from(span.days);
+        days * DAY_SECONDS + span.nanoseconds as f64 / 1e9
+    }))
 }
 
 /// Durations as people read them, days and time; none for what is none, or is too long for days.

@@ -76,15 +76,19 @@ impl Moments {
         (self.count, [y, x, yy, xx, self.products])
     }
 
-    /// Adds a pair.
+    /// Adds a pair. Means of infinities are infinite, or NaN of both; their deviations are NaN.
     pub(super) fn add(&mut self, pair: [f64; 2]) {
         self.count += 1;
         let before = [pair[0] - self.means[0], pair[1] - self.means[1]];
         for (side, before) in before.iter().enumerate() {
-            self.means[side] += before / self.count as f64;
+            match before.is_finite() {
+                true => self.means[side] += before / self.count as f64,
+                false => self.means[side] = infinite_mean(self.means[side], pair[side], before / self.count as f64),
+            }
             self.squares[side] += before * (pair[side] - self.means[side]);
         }
-        self.products += before[0] * (pair[1] - self.means[1]);
+        let is_finite = before.iter().all(|before| before.is_finite());
+        self.products += if is_finite { before[0] * (pair[1] - self.means[1]) } else { f64::NAN };
     }
 
     /// The moments of the pairs of both.
@@ -95,7 +99,11 @@ impl Moments {
         let (own, more) = (self.count as f64, other.count as f64);
         let share = more / (own + more);
         let apart = [other.means[0] - self.means[0], other.means[1] - self.means[1]];
-        let means = [self.means[0] + apart[0] * share, self.means[1] + apart[1] * share];
+        let mean = |side: usize| match apart[side].is_finite() {
+            true => self.means[side] + apart[side] * share,
+            false => infinite_mean(self.means[side], other.means[side], apart[side] * share),
+        };
+        let means = [mean(0), mean(1)];
         let moment = |one: f64, other: f64, product: f64| one + other + product * own * share;
         Moments {
             count: self.count + other.count,
@@ -105,7 +113,7 @@ impl Moments {
         }
     }
 
-    /// A statistic, with DataFusion's results for few and for equal values.
+    /// A statistic: NULL of too few values, and where values are equal that a statistic divides by.
     pub(crate) fn result(&self, statistic: Statistic) -> ScalarValue {
         let ([y, x], [yy, xx], xy, n) = (self.means, self.squares, self.products, self.count as f64);
         let is_line = self.count > 1 && xx != 0.0;
@@ -138,15 +146,18 @@ impl Moments {
         }
     }
 
+    /// NaN where a value is NaN or infinite.
     fn correlation(&self) -> Option<f64> {
-        let [one, other] = self.means.map(f64::is_nan);
-        if one && other {
-            return Some(f64::NAN);
-        }
         let deviations = self.squares.map(|squares| (squares / self.count as f64).sqrt());
-        let has_none = one || other || self.count < 2 || deviations.contains(&0.0);
+        let has_none = self.count == 0 || deviations.contains(&0.0);
         (!has_none).then(|| self.products / self.count as f64 / deviations[0] / deviations[1])
     }
+}
+
+/// The mean of a mean and of what comes to it by a step that is not finite: one between finite values is longer than a
+/// float holds.
+fn infinite_mean(mean: f64, more: f64, step: f64) -> f64 {
+    if mean.is_finite() && more.is_finite() { mean + step } else { mean + more }
 }
 
 #[cfg(test)]

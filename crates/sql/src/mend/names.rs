@@ -8,16 +8,20 @@
 //! - A float beside a decimal, and times of two units, get a common type of ours ([`super::mixed`]): the type of an
 //!   operation is asked for before plans are analysed. So are a text beside an interval, a date that an interval with
 //!   a time of day moves, and what a sign stands before ([`super::intervals`]).
+//! - `s[2:3]` and `s[1]` of a text are its characters, as in DuckDB; DataFusion takes lists and maps alone.
 //!
 //! The file goes once names tell casts, and sums are not taken apart.
 
-use datafusion::common::DFSchema;
+use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
-use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawAggregateExpr, RawBinaryExpr, RawWindowExpr};
-use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
+use datafusion::logical_expr::planner::{
+    ExprPlanner, PlannerResult, RawAggregateExpr, RawBinaryExpr, RawFieldAccessExpr, RawWindowExpr,
+};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, GetFieldAccess, Operator};
 use datafusion::sql::sqlparser::ast::BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, Minus, NotEq, Plus};
 
 use super::{interval_products, intervals, mixed};
+use crate::functions;
 use crate::syntax::is_sign;
 use crate::walk::Walk;
 
@@ -38,6 +42,26 @@ impl ExprPlanner for SessionExprPlanner {
     fn plan_window(&self, mut raw: RawWindowExpr) -> Result<PlannerResult<RawWindowExpr>> {
         raw.args = raw.args.into_iter().map(named).collect::<Result<_>>()?;
         Ok(PlannerResult::Original(raw))
+    }
+
+    fn plan_field_access(
+        &self,
+        raw: RawFieldAccessExpr,
+        schema: &DFSchema,
+    ) -> Result<PlannerResult<RawFieldAccessExpr>> {
+        let is_one = |stride: &Expr| matches!(stride, Expr::Literal(ScalarValue::Int64(Some(1)), _));
+        let places = match &raw.field_access {
+            GetFieldAccess::ListIndex { key } => Some((key, key)),
+            GetFieldAccess::ListRange { start, stop, stride } if is_one(stride) => Some((start, stop)),
+            _ => None,
+        };
+        let sliced = match places {
+            Some((first, last)) if raw.expr.get_type(schema).is_ok_and(|of| of.is_string()) => {
+                functions::text_slice(raw.expr.clone(), first.as_ref().clone(), last.as_ref().clone())
+            }
+            _ => None,
+        };
+        Ok(sliced.map_or(PlannerResult::Original(raw), PlannerResult::Planned))
     }
 
     fn plan_binary_op(&self, mut raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {

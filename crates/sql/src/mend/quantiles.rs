@@ -271,9 +271,18 @@ fn percentile(values: &mut [f64], fraction: f64) -> Option<f64> {
     let low = *low;
     let high = above.iter().copied().min_by(|one, other| one.compare(*other));
     Some(match high {
-        Some(high) if weight > 0.0 && high != low => low + (high - low) * weight,
+        Some(high) if weight > 0.0 && high != low => between(low, high, weight),
         _ => low,
     })
+}
+
+/// The value at a share of the way between two: an infinity is everywhere between itself and a finite one.
+fn between(low: f64, high: f64, weight: f64) -> f64 {
+    match (low.is_infinite(), high.is_infinite()) {
+        (true, false) => low,
+        (false, true) => high,
+        _ => low + (high - low) * weight,
+    }
 }
 
 /// DataFusion's accumulator with a result of ours.
@@ -391,6 +400,9 @@ mod tests {
         assert_eq!(at(1.0), Some(2e9));
         assert_eq!(at(0.123456789), Some(246_913_579.0));
         assert_eq!(percentile(&mut [f64::INFINITY, f64::INFINITY], 0.5), Some(f64::INFINITY));
+        assert_eq!(percentile(&mut [f64::NEG_INFINITY, 1.0], 0.5), Some(f64::NEG_INFINITY));
+        assert_eq!(percentile(&mut [1.0, f64::INFINITY], 0.5), Some(f64::INFINITY));
+        assert!(percentile(&mut [f64::NEG_INFINITY, f64::INFINITY], 0.5).unwrap().is_nan());
         assert_eq!(percentile(&mut [], 0.5), None);
     }
 }

@@ -5,6 +5,7 @@
 //! ([`super::readers`]), so that rules, defaults and versions of the table are those of INSERT; columns have the
 //! types of the table's.
 
+use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::{CopyToSource, CopyToStatement, Statement as ParsedStatement};
 use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, UnaryOperator, Value};
@@ -298,14 +299,17 @@ fn option(parser: &mut Parser) -> std::result::Result<(String, Given), ParserErr
 }
 
 fn syntax(error: ParserError) -> SqlError {
-    SqlError::Syntax(match error {
-        ParserError::TokenizerError(text) | ParserError::ParserError(text) => text,
-        ParserError::RecursionLimitExceeded => "the statement is nested too deep".into(),
-    })
+    match error {
+        ParserError::RecursionLimitExceeded => SqlError::Syntax("the statement is nested too deep".into()),
+        other => DataFusionError::from(other).into(),
+    }
 }
 
 fn query(text: &str) -> Result<Box<Query>> {
-    Parser::new(&SessionDialect).try_with_sql(text).and_then(|mut parser| parser.parse_query()).map_err(syntax)
+    Parser::new(&SessionDialect)
+        .try_with_sql(text)
+        .and_then(|mut parser| parser.parse_query())
+        .map_err(|error| syntax(error).bare())
 }
 
 fn refused(name: &str, why: &str) -> SqlError {

@@ -5,7 +5,7 @@
 //! numbers of rows. The condition is one of QUALIFY, around the query where it has DISTINCT, QUALIFY or set operations.
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Fetch, LimitClause, Offset, OrderBy, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr,
+    Expr, Fetch, Ident, LimitClause, Offset, OrderBy, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr,
     TableWithJoins, Value,
 };
 
@@ -34,7 +34,7 @@ pub(super) fn as_limit(query: &mut Query) -> Result<()> {
     }
     let skipped = offset.map_or_else(|| "0".to_string(), |Offset { value, rows: _ }| value.to_string());
     let is_bare = matches!(query.body.as_ref(), SetExpr::Select(select) if is_bare(select));
-    let columns = columns(&query.body);
+    let columns = columns(&query.body, is_bare);
     if !is_bare {
         let inner =
             Query { with: None, order_by: None, limit_clause: None, pipe_operators: Vec::new(), ..query.clone() };
@@ -73,26 +73,25 @@ fn is_bare(select: &Select) -> bool {
     select.distinct.is_none() && select.qualify.is_none() && select.into.is_none() && select.top.is_none()
 }
 
-/// What the columns of a query are called by in its order, by their numbers.
-fn columns(body: &SetExpr) -> Vec<Option<Expr>> {
+/// What the columns of a query are called by in its order, by their numbers: by what they are computed of, or around
+/// the query by their names.
+fn columns(body: &SetExpr, is_within: bool) -> Vec<Option<Expr>> {
+    let named = |expr: &Expr| Some(Expr::Identifier(Ident::with_quote('"', column_name(expr)?)));
     match body {
         SetExpr::Select(select) => select
             .projection
             .iter()
             .map(|item| match item {
-                SelectItem::UnnamedExpr(expr) => Some(expr.clone()),
-                SelectItem::ExprWithAlias { expr, alias } => match is_bare(select) {
-                    true => Some(expr.clone()),
-                    false => Some(Expr::Identifier(alias.clone())),
-                },
+                SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, alias: _ } if is_within => {
+                    Some(expr.clone())
+                }
+                SelectItem::UnnamedExpr(expr) => named(expr),
+                SelectItem::ExprWithAlias { expr: _, alias } => Some(Expr::Identifier(alias.clone())),
                 _ => None,
             })
             .collect(),
-        SetExpr::SetOperation { left, .. } => {
-            let named = |column: Option<Expr>| column.filter(|column| column_name(column).is_some());
-            columns(left).into_iter().map(named).collect()
-        }
-        SetExpr::Query(query) => columns(&query.body),
+        SetExpr::SetOperation { left, .. } => columns(left, false),
+        SetExpr::Query(query) => columns(&query.body, is_within),
         _ => Vec::new(),
     }
 }

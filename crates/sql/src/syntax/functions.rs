@@ -13,8 +13,8 @@ use std::sync::LazyLock;
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Ident,
-    NullTreatment, ObjectName, Value, VisitorMut,
+    BinaryOperator, DictionaryField, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
+    FunctionArguments, Ident, NullTreatment, ObjectName, Value, VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 
@@ -252,6 +252,12 @@ struct Rewriting {
     expression: Expr,
     /// How often the expression has each argument.
     uses: Vec<usize>,
+}
+
+/// The names of functions that are read as others.
+pub(crate) fn other_functions() -> impl Iterator<Item = &'static str> {
+    let called = |(call, _): &(&'static str, &str)| call.split('(').next().unwrap_or_default();
+    RENAMED.iter().map(|(name, _)| *name).chain(REWRITTEN.iter().map(called))
 }
 
 /// [`REWRITTEN`] by name. A line that is no SQL is left out, which a test would see.
@@ -499,6 +505,20 @@ fn has(state: &SessionState, name: &str) -> bool {
         || state.higher_order_functions().contains_key(name)
 }
 
+/// The arguments of `struct_pack(a := 1)` as those of `{'a': 1}`.
+fn named_fields(function: &Function) -> Option<Vec<DictionaryField>> {
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let field = |argument: &FunctionArg| match argument {
+        FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), operator: _ }
+        | FunctionArg::ExprNamed { name: Expr::Identifier(name), arg: FunctionArgExpr::Expr(value), operator: _ } => {
+            let key = Ident::with_quote('\'', folded(name));
+            Some(DictionaryField { key, value: Box::new(value.clone()) })
+        }
+        _ => None,
+    };
+    list.args.iter().map(field).collect()
+}
+
 /// What a call is read as, where that is another expression; a name alone is changed in its place.
 fn read(state: &SessionState, function: &mut Function) -> Result<Option<Expr>> {
     let [part] = function.name.0.as_slice() else { return Ok(None) };
@@ -515,6 +535,10 @@ fn read(state: &SessionState, function: &mut Function) -> Result<Option<Expr>> {
         // DataFusion passes its order over.
         function.name = ObjectName::from(vec![Ident::new("first_value")]);
         function.null_treatment = Some(NullTreatment::IgnoreNulls);
+    }
+    if name == "struct_pack" {
+        let wrong = || SqlError::Planning("struct_pack takes values with names, struct_pack(a := 1, b := 'x')".into());
+        return Ok(Some(Expr::Dictionary(named_fields(function).ok_or_else(wrong)?)));
     }
     let Some(rewritings) = REWRITINGS.get(&name) else { return Ok(None) };
     let arguments = arguments(function).unwrap_or_default();

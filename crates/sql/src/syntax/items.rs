@@ -55,12 +55,17 @@ pub(crate) fn in_own_names(error: DataFusionError, first: DataFusionError) -> Sq
     if is_about_repeated_names(&error) {
         return about_repeated_names(first);
     }
-    match error.into() {
+    all_unmarked(error.into())
+}
+
+fn all_unmarked(error: SqlError) -> SqlError {
+    match error {
         SqlError::Planning(text) => SqlError::Planning(unmarked(&text)),
         SqlError::Unsupported(text) => SqlError::Unsupported(unmarked(&text)),
         SqlError::UnknownColumn { name, nearest } => {
             SqlError::UnknownColumn { name, nearest: nearest.map(|name| unmarked(&name)) }
         }
+        SqlError::At { error, position } => SqlError::At { error: Box::new(all_unmarked(*error)), position },
         other => other,
     }
 }

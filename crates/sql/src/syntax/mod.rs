@@ -14,6 +14,7 @@ mod changes;
 mod copies;
 mod declared;
 mod dialect;
+mod elsewhere;
 mod escapes;
 mod expansions;
 mod fetch;
@@ -67,6 +68,7 @@ pub(crate) use beside::beside;
 pub(crate) use changes::{column_name, found_table};
 pub(crate) use declared::{Declared, DeclaredKey};
 pub(crate) use dialect::SessionDialect;
+pub(crate) use functions::other_functions;
 pub(crate) use items::{about_repeated_names, distinguish, in_own_names, is_about_repeated_names, shown_name};
 pub(crate) use readers::read_by;
 pub(crate) use repeated::{check_made, distinguish_wildcards};
@@ -101,6 +103,8 @@ pub(crate) async fn parse_returning(
     state: &SessionState,
     sql: &str,
 ) -> Result<(ParsedStatement, Option<ParsedStatement>)> {
+    let ours = elsewhere::as_ours(state, sql)?;
+    let sql = ours.as_deref().unwrap_or(sql);
     let insert = copies::as_insert(state, sql).await?;
     let sql = insert.as_deref().unwrap_or(sql);
     let mut statement = match sql.len() {
@@ -150,7 +154,8 @@ fn read(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
     shape::settle(&mut parsed, limit)?;
     readers::as_names(&mut parsed, sql);
     macros::as_views(state, &mut parsed, sql);
-    if sql.contains("->") {
+    // A comprehension of lists has lambdas, too.
+    if sql.contains("->") || sql.contains('[') {
         functions::with_lambdas(state, &mut parsed);
     }
     Ok(parsed)
@@ -370,8 +375,9 @@ impl VisitorMut for Mends {
             .and_then(|()| rows::by_component(expr))
             .and_then(|()| casts::as_functions(expr));
         self.go_on(done)?;
-        if let Expr::BinaryOp { left, op: op @ (BinaryOperator::Arrow | BinaryOperator::LongArrow), right } = expr {
-            let name = if *op == BinaryOperator::Arrow { "json_extract" } else { "json_extract_string" };
+        if let Expr::BinaryOp { left, op, right } = expr
+            && let Some(name) = function_of(op)
+        {
             let arguments = [left, right].map(|argument| {
                 let argument = std::mem::replace(argument.as_mut(), Expr::value(Value::Null));
                 FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))
@@ -379,6 +385,7 @@ impl VisitorMut for Mends {
             *expr = call(name, arguments.into());
         }
         times::with_all_digits(expr);
+        times::as_product(expr);
         times::with_units(expr);
         fields::as_subscripts(expr);
         lengths::cut(expr);
@@ -447,6 +454,16 @@ fn call(name: &str, args: Vec<FunctionArg>) -> Expr {
         over: None,
         within_group: Vec::new(),
     })
+}
+
+/// The function that an operator between texts or lists stands for.
+fn function_of(op: &BinaryOperator) -> Option<&'static str> {
+    match op {
+        BinaryOperator::Arrow => Some("json_extract"),
+        BinaryOperator::LongArrow => Some("json_extract_string"),
+        BinaryOperator::PGOverlap => Some("array_has_any"),
+        _ => None,
+    }
 }
 
 /// Whether an expression is a power of doubles. A cast of one would make plans of long chains slow.

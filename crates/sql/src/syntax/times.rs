@@ -3,13 +3,13 @@
 //! Arrow 59 reads `2024-01-01 08:00:00` and no shorter time. As in PostgreSQL, seconds may be left out, and parts may
 //! have one digit. A constant with more digits than microseconds have keeps them, as nanoseconds.
 //! Of an interval Arrow reads units alone: `1 day 04:05:06` is written with hours, minutes and seconds, and so is
-//! `1 04:05:06`.
+//! `1 04:05:06`. `INTERVAL (x) DAY` of a number that is no constant is `x * INTERVAL '1 day'`.
 //!
 //! The file goes once Arrow reads such texts.
 
 use std::ops::RangeInclusive;
 
-use datafusion::sql::sqlparser::ast::{DataType, Expr, Interval, TypedString, Value};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, DataType, Expr, Interval, TypedString, Value};
 
 /// Writes the text of a timestamp with all its digits, where it is a constant. One with more digits behind the point
 /// than microseconds have, and no precision, has nanoseconds; a cast rounds these.
@@ -58,6 +58,24 @@ pub(crate) fn has_nanoseconds(text: &str) -> bool {
     let fraction = text.split_once('.').map_or("", |(_, fraction)| fraction);
     let fraction = digits(fraction).map_or("", |(fraction, _)| fraction);
     fraction.bytes().skip(MICROSECONDS).any(|digit| digit != b'0')
+}
+
+/// Writes an interval of a computed number of units as a product.
+pub(super) fn as_product(expr: &mut Expr) {
+    let Expr::Interval(Interval { value, leading_field: Some(_), last_field: None, .. }) = expr else { return };
+    let is_constant = |value: &Expr| match value {
+        Expr::Value(_) => true,
+        Expr::UnaryOp { expr, .. } => matches!(**expr, Expr::Value(_)),
+        _ => false,
+    };
+    if is_constant(value) {
+        return;
+    }
+    let one = Expr::value(Value::SingleQuotedString("1".into()));
+    let number = Expr::Nested(Box::new(std::mem::replace(value.as_mut(), one)));
+    let unit = std::mem::replace(expr, Expr::value(Value::Null));
+    let product = Expr::BinaryOp { left: Box::new(number), op: BinaryOperator::Multiply, right: Box::new(unit) };
+    *expr = Expr::Nested(Box::new(product));
 }
 
 /// The text of a timestamp with all its digits; none if it is no timestamp of PostgreSQL's usual form, or has them.

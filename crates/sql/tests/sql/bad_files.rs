@@ -396,14 +396,14 @@ async fn no_damage_to_a_file_ends_a_session() {
 async fn text_that_is_no_number_has_file_line_and_column() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.csv");
-    let rows: String = (0..5000).map(|row| format!("{row},{}\n", row * 2)).collect();
-    std::fs::write(&path, format!("a,price\n{rows}5000,cheap\n")).unwrap();
+    let rows: String = (0..25_000).map(|row| format!("{row},{}\n", row * 2)).collect();
+    std::fs::write(&path, format!("a,price\n{rows}25000,cheap\n")).unwrap();
     let create = format!("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '{}'", path.display());
     let reason = "Error while parsing value 'cheap' as type 'Int64'";
-    let expected = format!("FILE-004 {}, line 5002, column 'price': {reason}", path.display());
+    let expected = format!("FILE-004 {}, line 25002, column 'price': {reason}", path.display());
     all_say(&create, "SELECT sum(price), sum(a) FROM t", &expected).await;
-    std::fs::write(&path, format!("a,price\n{rows}5000,1,2\n")).unwrap();
-    let expected = "line 5002: incorrect number of fields, expected 2 got 3";
+    std::fs::write(&path, format!("a,price\n{rows}25000,1,2\n")).unwrap();
+    let expected = "line 25002: incorrect number of fields, expected 2 got 3";
     let expected = format!("FILE-004 {}, {expected}", path.display());
     all_say(&create, "SELECT sum(price), sum(a) FROM t", &expected).await;
 }

@@ -105,17 +105,22 @@ fn csv_rows_that_do_not_fit() {
     assert_eq!(error, "FILE-004 ragged.csv, line 3: incorrect number of fields, expected 2 got 1");
 
     // Past the rows that types are inferred from, in the second file of a folder.
-    let rows = |last: &str| (0..5000).map(|row| format!("{row},{}\n", row * 2)).collect::<String>() + last;
+    let rows = |last: &str| (0..25_000).map(|row| format!("{row},{}\n", row * 2)).collect::<String>() + last;
     place.write("many/1.csv", format!("a,price\n{}", rows("")));
-    let second = place.write("many/2.csv", format!("a,price\n{}", rows("5000,cheap\n")));
+    let second = place.write("many/2.csv", format!("a,price\n{}", rows("25000,cheap\n")));
     let error = place.error("SELECT sum(price) FROM 'many'");
-    let expected = "line 5002, column 'price': Error while parsing value 'cheap' as type 'Int64'; declare the column";
+    let expected = "line 25002, column 'price': Error while parsing value 'cheap' as type 'Int64'; declare the column";
     assert!(error.starts_with(&format!("FILE-004 {}, {expected}", text(&second))), "{error}");
 
     let late = place.write("late.csv", format!("a,price\n{}", rows("1,2,3\n")));
     let error = place.error("SELECT sum(price) FROM 'late.csv'");
-    let expected = "line 5002: incorrect number of fields, expected 2 got 3";
+    let expected = "line 25002: incorrect number of fields, expected 2 got 3";
     assert_eq!(error, format!("FILE-004 {}, {expected}", text(&late)));
+
+    // A text among the rows that types are told by makes a column of texts.
+    let early = (0..20_000).map(|row| format!("{row},{row}\n")).collect::<String>();
+    place.write("early.csv", format!("a,b\n{early}20000,cheap\n20001,1\n"));
+    assert_eq!(place.csv("SELECT max(b) FROM 'early.csv'"), "max(b)\ncheap\n");
 
     place.write("declared.csv", "a,b\n1,x\n");
     let sql = "CREATE EXTERNAL TABLE t (a INT, b INT) STORED AS CSV LOCATION 'declared.csv'; SELECT b FROM t";
@@ -162,6 +167,10 @@ fn unknown_names_come_with_the_nearest() {
         "SQL-003 unknown column 'x.lo_quantity'; did you mean 'l.lo_quantity'?"
     );
     assert_eq!(with("SELECT summ(lo_quantity) FROM lineorder"), "SQL-004 unknown function 'summ'; did you mean 'sum'?");
+    assert_eq!(
+        with("SELECT date_dif('day', now(), now())"),
+        "SQL-004 unknown function 'date_dif'; did you mean 'date_diff'?"
+    );
     // What is as far as any other name is not suggested.
     assert_eq!(with("SELECT nosuch(lo_quantity) FROM lineorder"), "SQL-004 unknown function 'nosuch'");
     assert_eq!(with("CREATE TABLE t (a INT); SELECT b FROM t"), "SQL-003 unknown column 'b'");
@@ -199,7 +208,7 @@ fn errors_speak_sql() {
             "SQL-005 not supported: window functions in WHERE, HAVING, ON and GROUP BY; compute them in a subquery",
         ),
         ("SELECT coalesce()", "SQL-004 coalesce() does not exist; the function takes other arguments"),
-        ("START TRANSACTION", "SQL-005 not supported: transactions"),
+        ("COMMENT ON TABLE t IS 'x'", "SQL-005 not supported: COMMENT ON TABLE t IS 'x'"),
         ("SELECT * FROM generate_series(1, 'x')", "SQL-004 Argument #2 must be an INTEGER or NULL, got 'x'"),
     ] {
         assert_eq!(place.error(sql), expected, "{sql}");
@@ -278,8 +287,12 @@ fn a_session_goes_on_after_every_error() {
                   SET warpcube.device = 'moon';\nLOAD TABLE;\nSELECT 'still here' AS a;";
     let ran = place.input(&["--format", "csv", "--continue-on-error", "--device", "cpu"], script);
     assert_eq!((ran.code, ran.out.as_str()), (1, "a\nstill here\n"));
-    let codes: Vec<&str> =
-        ran.err.lines().map(|line| line.split(": ").nth(2).unwrap().split(' ').next().unwrap()).collect();
+    let codes: Vec<&str> = ran
+        .err
+        .lines()
+        .filter(|line| line.starts_with("error: "))
+        .map(|line| line.split(": ").nth(2).unwrap().split(' ').next().unwrap())
+        .collect();
     assert_eq!(codes, ["FILE-004", "SQL-006", "SQL-001", "SQL-003", "FILE-001", "CFG-002", "SQL-001"]);
 }
 
@@ -334,4 +347,50 @@ fn a_required_gpu_that_is_not_there_is_an_error() {
     // What no GPU could run, and plans alone, are answered.
     assert_eq!(run("SELECT a FROM 't.csv'").out, "a\n1\n");
     assert_eq!(run("EXPLAIN SELECT sum(a) FROM 't.csv'").code, 0);
+}
+
+/// The lines that follow the error of a statement.
+fn excerpt(place: &Place, sql: &str) -> String {
+    let ran = place.run(&["--device", "cpu", "-c", sql]);
+    let (_, excerpt) = ran.err.split_once('\n').expect("a line");
+    excerpt.trim_end().to_string()
+}
+
+#[test]
+fn errors_show_the_line_and_a_caret_under_the_place() {
+    let place = Place::new();
+    let at = |sql: &str| excerpt(&place, sql);
+    assert_eq!(at("SELECT 1\nFROM nope"), "LINE 2: FROM nope\n             ^");
+    assert_eq!(at("SELECT 1; SELECT 1 +"), "LINE 1: SELECT 1 +\n                  ^");
+    assert_eq!(at("SELECT 1;\n\nSELEC 1"), "LINE 3: SELEC 1\n        ^");
+    assert_eq!(at("SELECT 'open"), "LINE 1: SELECT 'open\n               ^");
+    let table = "CREATE TABLE t (a INT, b INT);\n";
+    let of_table = |sql: &str| at(&format!("{table}{sql}"));
+    // The position of the planner, in the select list and in what follows it.
+    assert_eq!(
+        of_table("SELECT nope FROM t ORDER BY nope"),
+        "LINE 2: SELECT nope FROM t ORDER BY nope\n               ^"
+    );
+    assert_eq!(of_table("SELECT a, b FROM t GROUP BY a"), "LINE 2: SELECT a, b FROM t GROUP BY a\n                  ^");
+    assert_eq!(of_table("SELECT t.x FROM t"), "LINE 2: SELECT t.x FROM t\n               ^");
+    assert_eq!(of_table("SELECT summ(a) FROM t"), "LINE 2: SELECT summ(a) FROM t\n               ^");
+    assert_eq!(of_table("SELECT upper(a, a) FROM t"), "LINE 2: SELECT upper(a, a) FROM t\n               ^");
+    // Statements that a rewrite has changed.
+    assert_eq!(of_table("UPDATE t SET a = nope"), "LINE 2: UPDATE t SET a = nope\n                         ^");
+    assert_eq!(of_table("PIVOT t ON nope USING sum(b)"), "LINE 2: PIVOT t ON nope USING sum(b)\n                   ^");
+    assert_eq!(
+        of_table("FROM t SELECT a + 1 AS x, nope"),
+        "LINE 2: FROM t SELECT a + 1 AS x, nope\n                                  ^"
+    );
+    assert_eq!(at("SELECT 'x'::INT"), "LINE 1: SELECT 'x'::INT\n               ^");
+    assert_eq!(at("FROM 'none.csv'"), "LINE 1: FROM 'none.csv'\n             ^");
+    assert_eq!(at("SELECT 1 / 0"), "", "no name, no place");
+}
+
+#[test]
+fn errors_of_scripts_have_the_script_s_line() {
+    let place = Place::new();
+    place.write("q.sql", "SELECT 1;\n\nSELECT 1,\n  nope\nFROM (VALUES (1)) AS v(a);\n");
+    let ran = place.run(&["--device", "cpu", "-o", "out.csv", "-f", "q.sql"]);
+    assert_eq!(ran.err, "error: q.sql:4: SQL-003 unknown column 'nope'\nLINE 4:   nope\n          ^\n");
 }

@@ -112,7 +112,10 @@ fn attached_catalogs_have_names_of_their_own() {
     let gone = run(&place, &[], "ATTACH 'c' AS k; DETACH k; SELECT n FROM k.v");
     assert!(gone.error(1).contains("k"));
     assert!(run(&place, &[], "DETACH warpcube").error(1).contains("no catalog 'warpcube' was attached"));
-    assert!(run(&place, &[], "ATTACH 'c' AS public").error(1).contains("'public' is there already"));
+    assert!(run(&place, &[], "ATTACH 'new' AS public").error(1).contains("'public' is there already"));
+    assert!(!place.path("new").exists(), "a refused ATTACH makes no folder");
+    let temporary = run(&place, &["c"], "CREATE TEMP TABLE own (a INT); CREATE VIEW of_own AS SELECT a FROM own");
+    assert_eq!(temporary.error(1), "SQL-005 not supported: a view that is kept over 'own', a temporary table");
 }
 
 /// The number that the view of a catalog gives; it panics if the file is not whole.

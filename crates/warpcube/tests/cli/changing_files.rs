@@ -50,13 +50,14 @@ impl Dialogue {
         }
     }
 
-    /// Ends the session; gives its errors.
+    /// Ends the session; gives its errors, without the lines of statements below them.
     pub(crate) fn errors(self) -> Vec<String> {
         let Dialogue { child, input, output } = self;
         drop(input);
         drop(output);
         let output = child.wait_with_output().unwrap();
-        String::from_utf8_lossy(&output.stderr).lines().map(String::from).collect()
+        let lines = String::from_utf8_lossy(&output.stderr).lines().map(String::from).collect::<Vec<_>>();
+        lines.into_iter().filter(|line| line.starts_with("error: ")).collect()
     }
 }
 

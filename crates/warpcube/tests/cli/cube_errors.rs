@@ -22,13 +22,13 @@ fn definitions_are_refused_with_file_line_and_column() {
          dimensions: {month: {}}\n",
     );
     let expected = format!("SQL-001 syntax error: {file}: line 3, column 3: facts.sql: ");
-    assert!(error.starts_with(&expected) && error.ends_with("at Line: 2, Column: 20"), "{error}");
+    assert!(error.starts_with(&expected) && error.ends_with("at line 2, column 20"), "{error}");
     // The name of a file, which becomes a longer one, does not move the place.
     let error = defined(
         &place,
         "cube: c\nfacts: {sql: \"SELECT * FROM 'gl.csv' WHRE x = 1\", value: amount}\ndimensions: {month: {}}\n",
     );
-    assert!(error.ends_with("at Line: 1, Column: 29"), "{error}");
+    assert!(error.ends_with("at line 1, column 29"), "{error}");
     for (dimension, told) in [
         ("{column: nope}", "dimension 'R': there is no column 'nope' in the facts"),
         ("{column: month, levels: [year], all: '2026'}", "dimensions.R: dimension 'R': the name '2026' is taken"),

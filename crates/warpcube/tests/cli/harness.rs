@@ -115,11 +115,13 @@ impl Ran {
         self.out
     }
 
-    /// The one line of a run that ended with an error and that code.
+    /// The one line of a run that ended with an error and that code; the line of the statement may follow, with a
+    /// caret.
     pub(crate) fn error(self, code: i32) -> String {
         assert_eq!(self.code, code, "{self:?}");
         let lines: Vec<&str> = self.err.lines().collect();
-        assert_eq!(lines.len(), 1, "{self:?}");
+        let is_excerpt = matches!(lines[1..], [line, caret] if line.starts_with("LINE ") && caret.trim() == "^");
+        assert!(lines.len() == 1 || is_excerpt, "{self:?}");
         lines[0].strip_prefix("error: ").unwrap_or_else(|| panic!("no 'error: ': {self:?}")).to_string()
     }
 }

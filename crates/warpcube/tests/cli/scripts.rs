@@ -57,10 +57,10 @@ fn errors_have_their_place_and_end_the_script() {
     place.write("s.sql", "SELECT 1 AS a;\n\nSELECT\n  nope;\nSELECT 2 AS b;");
     let ran = place.run(&["--format", "csv", "-f", "s.sql"]);
     assert_eq!(ran.out, "a\n1\n");
-    assert_eq!(ran.error(1), "s.sql:3: SQL-003 unknown column 'nope'");
+    assert_eq!(ran.error(1), "s.sql:4: SQL-003 unknown column 'nope'");
     let ran = place.run(&["--format", "csv", "--continue-on-error", "-f", "s.sql"]);
     assert_eq!(ran.out, "a\n1\nb\n2\n");
-    assert_eq!(ran.error(1), "s.sql:3: SQL-003 unknown column 'nope'");
+    assert_eq!(ran.error(1), "s.sql:4: SQL-003 unknown column 'nope'");
     assert_eq!(place.input(&[], "SELEC 1").error(1).split(':').next(), Some("stdin"));
 }
 

@@ -4,13 +4,15 @@
 //! DuckDB; of several rows of one key it takes the first, and so does DO NOTHING. DO UPDATE refuses several rows of one
 //! key, as in PostgreSQL: they change one row, or repeat its key.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
+use datafusion::catalog::TableProvider;
 use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::{
     Assignment, ConflictTarget, DoUpdate, Expr, Ident, Insert, Merge, ObjectName, OnConflict, OnConflictAction,
     OnInsert, Query, SqliteOnConflict, Statement as SqlStatement, TableAliasColumnDef, TableFactor, TableObject,
-    VisitorMut,
+    Visitor, VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 
@@ -18,8 +20,9 @@ use super::super::casts::written_type;
 use super::super::dialect::SessionDialect;
 use super::super::expansions;
 use super::super::items::{each_name, folded};
+use super::super::rows::check_copied;
 use super::super::visits;
-use super::parts::found;
+use super::parts::{default_of, found};
 use crate::error::{Result, SqlError};
 use crate::memory_table::MemoryTable;
 
@@ -143,7 +146,11 @@ impl Conflict {
             },
             Err(_) => quoted(name),
         };
-        let typed = format!("SELECT {} FROM \"{SOURCE}\"", all(&typed, &columns).join(", "));
+        let mut typed = all(&typed, &columns);
+        if let Conflict::Update(_, update) = &self {
+            typed.extend(defaults_read(update, provider.as_ref(), &columns)?);
+        }
+        let typed = format!("SELECT {} FROM \"{SOURCE}\"", typed.join(", "));
         let rows = match &self {
             Conflict::Update(..) => typed,
             Conflict::Ignore(_) | Conflict::Replace => {
@@ -170,6 +177,43 @@ impl Conflict {
         let _ = visits::visit_mut(&mut merge.source, &mut Put { source, columns: &columns });
         Ok(Some(merge))
     }
+}
+
+/// The defaults of columns that an INSERT does not list and that DO UPDATE reads as `excluded.column`.
+///
+/// # Errors
+/// [`SqlError::Unsupported`] for a default that has another value each time.
+fn defaults_read(update: &DoUpdate, table: &dyn TableProvider, listed: &[String]) -> Result<Vec<String>> {
+    struct Read(BTreeSet<String>);
+    impl Visitor for Read {
+        type Break = ();
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            if let Expr::CompoundIdentifier(parts) = expr
+                && let [of, column] = parts.as_slice()
+                && folded(of) == "excluded"
+            {
+                self.0.insert(folded(column));
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let mut read = Read(BTreeSet::new());
+    let _ = visits::visit(&update.assignments, &mut read);
+    let _ = visits::visit(&update.selection, &mut read);
+    let schema = table.schema();
+    let unlisted = read.0.iter().filter(|name| !listed.contains(name));
+    unlisted
+        .filter_map(|name| schema.field_with_name(name).ok())
+        .map(|field| {
+            let default = default_of(table, field.name());
+            check_copied([&default])?;
+            let name = Ident::with_quote('"', field.name().as_str());
+            Ok(match written_type(field.data_type()) {
+                Some(data_type) => format!("CAST({default} AS {data_type}) AS {name}"),
+                None => format!("{default} AS {name}"),
+            })
+        })
+        .collect()
 }
 
 /// Puts the rows of an INSERT in their place.

@@ -3,6 +3,9 @@
 //! - `ASOF [LEFT] JOIN` is read for `GLOBAL [LEFT] JOIN`, a word of another database's that is refused by itself;
 //!   sqlparser 0.62 takes ASOF JOIN with MATCH_CONDITION alone.
 //! - `FROM t WHERE …` is read for `SELECT * FROM t WHERE …`: sqlparser takes no clause behind a FROM without SELECT.
+//! - `[x * 2 FOR x IN l IF x > 1]` is read for `list_transform(list_filter(l, x -> x > 1), x -> x * 2)`, and
+//!   `x IN [1, 2]` for `x = ANY([1, 2])`.
+//! - `sum(x) FILTER (x > 1)` is read for `sum(x) FILTER (WHERE x > 1)`.
 //! - `10%` of TABLESAMPLE is read for `10 PERCENT`, and `reservoir(5 ROWS)` for `(5 ROWS)`.
 
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -13,9 +16,12 @@ use crate::error::{Result, SqlError};
 /// Puts words in the place of others.
 ///
 /// # Errors
-/// [`SqlError::Unsupported`] for GLOBAL JOIN.
+/// [`SqlError::Unsupported`] for GLOBAL JOIN, and for forms of DuckDB's that are written otherwise here.
 pub(in super::super) fn read_for(tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
     select_all(tokens);
+    comprehend(tokens);
+    filter_where(tokens);
+    check_forms(tokens)?;
     let is_read =
         |token: &TokenWithSpan| matches!(keyword(token), Some(Keyword::ASOF | Keyword::GLOBAL | Keyword::TABLESAMPLE));
     if !tokens.iter().any(is_read) {
@@ -103,6 +109,143 @@ fn select_all(tokens: &mut Vec<TokenWithSpan>) {
         let select = [word("SELECT", Keyword::SELECT), Token::Mul].map(|token| TokenWithSpan { token, span });
         tokens.splice(at..at, select);
     }
+}
+
+/// Forms of two words, and what to write.
+const FORMS: [(&str, &str, &str); 3] = [
+    ("using", "sample", "USING SAMPLE; write FROM t TABLESAMPLE RESERVOIR (10 ROWS), or BERNOULLI (10)"),
+    ("positional", "join", "POSITIONAL JOIN; join by row_number() OVER ()"),
+    ("by", "name", "INSERT … BY NAME; list the columns, INSERT INTO t (a, b) SELECT a, b"),
+];
+
+/// Refuses forms that are written otherwise here.
+fn check_forms(tokens: &[TokenWithSpan]) -> Result<()> {
+    let words: Vec<&Token> =
+        tokens.iter().map(|token| &token.token).filter(|token| !matches!(token, Token::Whitespace(_))).collect();
+    let is_one = |at: Option<usize>, of: &[&str]| match at.and_then(|at| words.get(at)) {
+        Some(Token::Word(word)) => {
+            word.quote_style.is_none() && of.iter().any(|name| word.value.eq_ignore_ascii_case(name))
+        }
+        _ => false,
+    };
+    for number in 0..words.len().saturating_sub(1) {
+        let (before, behind) = (number.checked_sub(1), Some(number + 2));
+        let is_it = |(first, second, _): &&(&str, &str, &str)| {
+            is_one(Some(number), &[*first]) && is_one(Some(number + 1), &[*second])
+        };
+        // Elsewhere the two words are ORDER BY a column, or a union by name.
+        let inserts = || is_one(Some(0), &["insert"]) && is_one(behind, &["select", "from", "values", "with"]);
+        let is_of_other = || is_one(before, &["order", "group", "partition", "union", "all", "except", "intersect"]);
+        let is_form = |first: &str| first != "by" || inserts() && !is_of_other();
+        if let Some((_, _, what)) = FORMS.iter().find(is_it).filter(|(first, ..)| is_form(first)) {
+            return Err(SqlError::Unsupported(what.to_string()));
+        }
+        if is_one(Some(number), &["limit"])
+            && matches!(words[number + 1], Token::Number(..))
+            && words.get(number + 2) == Some(&&Token::Mod)
+            && matches!(words.get(number + 3), None | Some(Token::EOF | Token::SemiColon | Token::RParen))
+        {
+            let what = "a share of rows in LIMIT; write FETCH FIRST 10 PERCENT ROWS ONLY";
+            return Err(SqlError::Unsupported(what.into()));
+        }
+    }
+    Ok(())
+}
+
+/// Puts WHERE into a FILTER without it.
+fn filter_where(tokens: &mut Vec<TokenWithSpan>) {
+    let words: Vec<usize> = (0..tokens.len()).filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_))).collect();
+    let is_bare = |part: &&[usize]| {
+        let [call, filter, open, first] = [0, 1, 2, 3].map(|word| &tokens[part[word]]);
+        call.token == Token::RParen
+            && keyword(filter) == Some(Keyword::FILTER)
+            && open.token == Token::LParen
+            && keyword(first) != Some(Keyword::WHERE)
+    };
+    let bare: Vec<usize> = words.windows(4).filter(is_bare).map(|part| part[3]).collect();
+    for at in bare.into_iter().rev() {
+        let span = tokens[at].span;
+        tokens.insert(at, TokenWithSpan { token: word("WHERE", Keyword::WHERE), span });
+    }
+}
+
+/// Writes comprehensions of lists, the innermost first, and IN of lists.
+fn comprehend(tokens: &mut Vec<TokenWithSpan>) {
+    let opens = |tokens: &[TokenWithSpan]| {
+        (0..tokens.len()).filter(|at| tokens[*at].token == Token::LBracket).collect::<Vec<_>>()
+    };
+    for open in opens(tokens).into_iter().rev() {
+        if let Some(written) = comprehension(tokens, open) {
+            let close = closing(tokens, open).unwrap_or(open);
+            tokens.splice(open..=close, written);
+        }
+    }
+    for open in opens(tokens).into_iter().rev() {
+        let before = |at: usize| (0..at).rev().find(|at| !matches!(tokens[*at].token, Token::Whitespace(_)));
+        let Some(of) = before(open).filter(|at| keyword(&tokens[*at]) == Some(Keyword::IN)) else { continue };
+        let not = before(of).filter(|at| keyword(&tokens[*at]) == Some(Keyword::NOT));
+        let Some(close) = closing(tokens, open) else { continue };
+        let (operator, quantifier) = match not {
+            Some(_) => (Token::Neq, word("ALL", Keyword::ALL)),
+            None => (Token::Eq, word("ANY", Keyword::ANY)),
+        };
+        let (first, last) = (tokens[of].span, tokens[close].span);
+        tokens.insert(close + 1, TokenWithSpan { token: Token::RParen, span: last });
+        let front = [operator, quantifier, Token::LParen].map(|token| TokenWithSpan { token, span: first });
+        tokens.splice(not.unwrap_or(of)..open, front);
+    }
+}
+
+/// The place of the bracket that closes one.
+fn closing(tokens: &[TokenWithSpan], open: usize) -> Option<usize> {
+    let mut depth = 0_usize;
+    (open..tokens.len()).find(|at| {
+        match tokens[*at].token {
+            Token::LBracket | Token::LParen | Token::LBrace => depth += 1,
+            Token::RBracket | Token::RParen | Token::RBrace => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0
+    })
+}
+
+/// The calls that a list in brackets stands for if it is a comprehension.
+fn comprehension(tokens: &[TokenWithSpan], open: usize) -> Option<Vec<TokenWithSpan>> {
+    let close = closing(tokens, open)?;
+    let mut at = open + 1;
+    let mut words = Vec::new();
+    while at < close {
+        match tokens[at].token {
+            Token::Whitespace(_) => {}
+            Token::LBracket | Token::LParen | Token::LBrace => at = closing(tokens, at)?,
+            _ => words.push(at),
+        }
+        at += 1;
+    }
+    let number = words.iter().position(|at| keyword(&tokens[*at]) == Some(Keyword::FOR))?;
+    let [parameter, of] = *words.get(number + 1..number + 3)? else { return None };
+    let is_name = matches!(tokens[parameter].token, Token::Word(_));
+    if !is_name || keyword(&tokens[of]) != Some(Keyword::IN) {
+        return None;
+    }
+    let condition = words[number..].iter().copied().find(|at| keyword(&tokens[*at]) == Some(Keyword::IF));
+    let part = |range: std::ops::Range<usize>| tokens[range].to_vec();
+    let (value, list) = (part(open + 1..words[number]), part(of + 1..condition.unwrap_or(close)));
+    let first = |token: Token| TokenWithSpan { token, span: tokens[open].span };
+    let last = |token: Token| TokenWithSpan { token, span: tokens[close].span };
+    let call = |name: &str, list: Vec<TokenWithSpan>, body: Vec<TokenWithSpan>| {
+        let mut written = vec![first(word(name, Keyword::NoKeyword)), first(Token::LParen)];
+        written.extend(list);
+        written.extend([last(Token::Comma), tokens[parameter].clone(), last(Token::Arrow)]);
+        written.extend(body);
+        written.push(last(Token::RParen));
+        written
+    };
+    let list = match condition {
+        Some(condition) => call("list_filter", list, part(condition + 1..close)),
+        None => list,
+    };
+    Some(call("list_transform", list, value))
 }
 
 fn keyword(token: &TokenWithSpan) -> Option<Keyword> {
