@@ -43,6 +43,14 @@ impl FloatSum {
         FloatSum::default()
     }
 
+    /// The sum of integers, by that of them.
+    pub(crate) fn of_integer(value: i64) -> FloatSum {
+        let mut sum = FloatSum::new();
+        sum.add((value >> 32) as f64 * (1u64 << 32) as f64);
+        sum.add((value & u32::MAX as i64) as f64);
+        sum
+    }
+
     /// Adds a value.
     pub fn add(&mut self, value: f64) {
         self.enter(value, 1);
@@ -212,6 +220,12 @@ mod tests {
         assert_eq!(sum(&[5e-324; 3]), 1.5e-323);
         assert_eq!(sum(&[f64::MIN_POSITIVE, -5e-324]), f64::MIN_POSITIVE.next_down());
         assert_eq!(sum(&[-5e-324, 1.0]), 1.0);
+    }
+
+    #[test]
+    fn integers_are_rounded_once() {
+        let ends = [0, 1, -1, (1 << 53) + 1, -(1 << 53) - 3, i64::MAX, i64::MIN, 0x7fff_ffff_ffff_fdff];
+        ends.into_iter().for_each(|value| assert_eq!(FloatSum::of_integer(value).value(), value as f64, "{value}"));
     }
 
     #[test]

@@ -108,6 +108,7 @@ impl GroupValue {
         let code = match output.read {
             Read::Integer(sum) => format!("({c_type_here})(int64_t){}", cell(emitter, sum)?),
             Read::Float(sum) => format!("({c_type_here}){}", cell(emitter, sum)?),
+            Read::Nearest(sum) => format!("({c_type_here})(int64_t){}", cell(emitter, sum)?),
             Read::Wide { low, middle, high, .. } => {
                 let (low, high) = (cell(emitter, low)?, cell(emitter, high)?);
                 let upper = match middle {

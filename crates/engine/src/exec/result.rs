@@ -159,6 +159,18 @@ fn aggregate(output: &Output, rows: &Rows, cells: usize) -> Result<ArrayRef> {
     if let Read::Float(sum) = output.read {
         return floats(rows.count, nulls, |group| f64::from_bits(cell(group, sum)), &output.data_type);
     }
+    if let Read::Nearest(sum) = output.read {
+        let sum = |group: usize| cell(group, sum) as i64;
+        return match &output.data_type {
+            DataType::Binary => {
+                let valid = |group: usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(group));
+                let sums =
+                    (0..rows.count).map(|group| valid(group).then(|| FloatSum::of_integer(sum(group)).to_bytes()));
+                Ok(Arc::new(sums.collect::<BinaryArray>()))
+            }
+            data_type => floats(rows.count, nulls, |group| sum(group) as f64, data_type),
+        };
+    }
     if let Read::Fixed { cell: first, window, infinite } = output.read {
         let sum = |group: usize| {
             let mut sum = FloatSum::new();
@@ -199,7 +211,7 @@ fn aggregate(output: &Output, rows: &Rows, cells: usize) -> Result<ArrayRef> {
                 let image = if turned { !cell(group, image) } else { cell(group, image) };
                 if signed { ((image ^ 1 << 63) as i64).into() } else { image.into() }
             }
-            Read::Float(_) | Read::Fixed { .. } => unreachable!("floats were read above"),
+            Read::Float(_) | Read::Nearest(_) | Read::Fixed { .. } => unreachable!("floats were read above"),
         }
     };
     let limits = Ty::of(&output.data_type).filter(|ty| *ty != Ty::I128).and_then(Ty::bounds);

@@ -6,6 +6,7 @@
 //! | SUM of integers, decimals | one sum where the value range times the row count fits 64 bits, else the sums of the lower 32 bits (unsigned) and of the rest: exact and free of order below 2³² rows, which a scan counts that multiplies its rows; of decimals whose rest may leave 64 bits, the sums of 32 bits, of the next 32 and of the rest; a value raises that so many of would leave 38 digits. A total of integers that leaves 64 bits raises |
 //! | SUM of integers that wrap | sum modulo 2⁶⁴ |
 //! | SUM of floats | double sum, order undefined |
+//! | exact SUM of integers as doubles | their sum, where doubles hold each of them and 63 bits the sum |
 //! | exact SUM of floats | limbs of a fixed-point number ([`crate::plan::float_limbs`]) and a word that counts what is not finite: exact and free of order below 2³⁰ rows |
 //! | MIN, MAX | largest image under a map to unsigned integers that keeps (MAX) or turns (MIN) the order |
 //! | what unites accumulators | the cells of the scanned groups: sums are added up, extremes keep the largest image |
@@ -135,6 +136,8 @@ pub(crate) enum Read {
     Integer(usize),
     /// A cell as a double.
     Float(usize),
+    /// A cell as a signed integer that is read as the nearest double.
+    Nearest(usize),
     /// An exact sum of floats.
     Fixed {
         /// Cell of the first limb; the others follow.
@@ -235,6 +238,14 @@ impl CallInput {
     }
 }
 
+/// Most that the integers differ from zero which an argument has as doubles, if doubles hold all of them.
+fn of_integers(argument: &Expr, registers: &[Option<Facts>], overflow: Overflow) -> Result<Option<u128>> {
+    let Expr::Cast(inner, Ty::F64) = argument else { return Ok(None) };
+    let value = analyse(&[inner.as_ref()], registers, overflow)?.0.remove(0);
+    let most = value.bounds().map(|(low, high)| low.unsigned_abs().max(high.unsigned_abs()));
+    Ok(most.filter(|most| !value.ty.is_float() && value.dictionary.is_none() && *most <= 1 << 53))
+}
+
 fn same(one: &Option<Expr>, other: &Option<Expr>) -> bool {
     match (one, other) {
         (Some(one), Some(other)) => one.is_same(other),
@@ -260,7 +271,7 @@ impl Read {
     pub(super) fn cells(self) -> Vec<(CellOp, usize)> {
         let add = |cell| (CellOp::Add, cell);
         match self {
-            Read::Integer(cell) => vec![add(cell)],
+            Read::Integer(cell) | Read::Nearest(cell) => vec![add(cell)],
             Read::Float(cell) => vec![(CellOp::AddFloat, cell)],
             Read::Wide { low, middle, high, .. } => [low].into_iter().chain(middle).chain([high]).map(add).collect(),
             Read::Image { cell, .. } => vec![(CellOp::Max, cell)],
@@ -272,6 +283,7 @@ impl Read {
     pub(super) fn of_cells(self, cells: &[usize]) -> Read {
         match self {
             Read::Integer(_) => Read::Integer(cells[0]),
+            Read::Nearest(_) => Read::Nearest(cells[0]),
             Read::Float(_) => Read::Float(cells[0]),
             Read::Wide { middle, most, .. } => {
                 let middle = middle.map(|_| cells[1]);
@@ -452,6 +464,11 @@ impl Accumulators {
         if !value.ty.is_float() {
             return Err(EngineError::Malformed(format!("an exact sum of floats over {:?}", value.ty)));
         }
+        if let Some(most) = of_integers(argument, registers, bounds.overflow)?
+            && most.checked_mul(bounds.rows.max(1).into()).is_some_and(|sum| sum < 1 << 63)
+        {
+            return Ok(Read::Nearest(self.cell(CellOp::Add, Part::Integer, Some(call), Some(most))));
+        }
         if self.rows_below(FIXED_ROWS_MAX, bounds).is_none() {
             return unsupported(format!("an exact sum of floats over {} rows, 2³⁰ or more", bounds.rows));
         }
@@ -537,14 +554,28 @@ mod tests {
         let most = WIDE_ROWS_MAX / 2;
         assert_eq!(of(most - 1, Some(0)).unwrap(), None);
         assert_eq!(of(WIDE_ROWS_MAX, Some(0)).unwrap(), Some(most));
-        // The rows of a union's branches that have no such join are not counted.
-        assert_eq!(of(1 << 60, Some(7)).unwrap(), Some(most - 7));
+        assert_eq!(of(1 << 60, Some(7)).unwrap(), Some(most - 7), "those of other branches of a union are not counted");
         assert!(of(1 << 60, Some(most + 1)).is_err() && of(1 << 60, None).is_err());
         // Sums of small numbers, and counts, have room for them.
         let small = call(AggregateKind::Sum, Some(Expr::Reg(2)));
         let bounds = SumBounds { rows: 1 << 40, unmatched: Some(0), whole_sums: false, overflow: Overflow::Raise };
         let cells = Accumulators::of(&[(&small, None)], &wide, false, bounds).unwrap();
         assert_eq!((cells.cells.len(), cells.matches_max), (1, None));
+    }
+
+    #[test]
+    fn integers_as_doubles_have_no_limbs() {
+        let exact = |register| {
+            let double = Expr::Cast(Box::new(Expr::Reg(register)), Ty::F64);
+            call(AggregateKind::ExactSum, Some(double))
+        };
+        let known = cells(&[exact(2), call(AggregateKind::Sum, Some(Expr::Reg(2)))], false);
+        assert_eq!((known.outputs[0].read, known.outputs[1].read), (Read::Nearest(0), Read::Integer(1)));
+        // Not all integers of 64 bits are doubles.
+        let wide = [registers(), vec![Some(Facts::new(Ty::I64, false, Ty::I64.bounds()))]].concat();
+        let bounds = SumBounds { rows: 9, unmatched: None, whole_sums: false, overflow: Overflow::Raise };
+        let cells = Accumulators::of(&[(&exact(3), None)], &wide, false, bounds).unwrap();
+        assert!(matches!(cells.outputs[0].read, Read::Fixed { .. }));
     }
 
     #[test]
