@@ -16,8 +16,10 @@ use warpcube_gpu::GpuError;
 use crate::default_schema::{CATALOG, SCHEMA};
 use crate::nearest::{distance, nearest};
 use crate::values::SettingOrigin;
-use crate::words::{in_sql, types_in_sql};
 pub use position::Position;
+pub use texts::as_written;
+use texts::{in_words, shortened};
+pub(crate) use texts::{one_line, panic_text};
 
 /// What stands for the path of a file whose reader does not tell it.
 pub(crate) const A_FILE: &str = "a file";
@@ -571,44 +573,10 @@ fn schema_error(error: &SchemaError) -> SqlError {
     SqlError::UnknownColumn { name: field.flat_name(), nearest: full.or(bare) }
 }
 
-/// A name as SQL takes it: in quotes if it would be read as another one without.
-pub fn as_written(name: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-    match name.chars().all(is_plain) && !name.starts_with(|c: char| c.is_ascii_digit()) {
-        true => name.to_string(),
-        false => format!("\"{}\"", name.replace('"', "\"\"")),
-    }
-}
-
-/// DataFusion's text on one line, in SQL's words.
-fn in_words(text: &str) -> String {
-    types_in_sql(&in_sql(&one_line(text)))
-}
-
-/// The front of a text that may have a whole syntax tree in it.
-fn shortened(text: &str) -> String {
-    const MOST: usize = 300;
-    match text.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{} …", text[..end].trim_end()),
-        None => text.to_string(),
-    }
-}
-
-/// What code that gave up said.
-pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    one_line(text.unwrap_or("no message"))
-}
-
-/// The text on one line: line breaks become spaces, DataFusion's backtrace is cut off.
-pub(crate) fn one_line(text: &str) -> String {
-    let text = text.split(DataFusionError::BACK_TRACE_SEP).next().unwrap_or(text);
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 mod calls;
 mod internal;
 mod other_names;
 mod position;
 #[cfg(test)]
 mod tests;
+mod texts;

@@ -65,8 +65,8 @@ const TO_TIMESTAMP: &str = "to_timestamp";
 const READ: [&str; 6] =
     [TO_DATE, TO_TIMESTAMP, "to_timestamp_seconds", "to_timestamp_millis", "to_timestamp_micros", "to_timestamp_nanos"];
 
-/// `to_date(s)` and its like. They ask for seconds, the first moves a text to UTC before it takes the day, and the others
-/// read nanoseconds, which end in 2262.
+/// `to_date(s)` and its like. They ask for seconds, the first moves a text to UTC before it takes the day, and the
+/// others read nanoseconds, which end in 2262.
 fn is_read(function: &ScalarFunction) -> bool {
     READ.contains(&function.name()) && function.args.len() == 1
 }

@@ -47,8 +47,8 @@ pub(super) fn with_interval(left: Expr, right: Expr, schema: &DFSchema) -> (Expr
 }
 
 /// The operands of a sum or a difference: a date that an interval moves is a timestamp, as in PostgreSQL, unless the
-/// interval is a constant of days and months. DataFusion 55.2 cuts hours off. A time of day beside a date or a timestamp
-/// is a duration of microseconds.
+/// interval is a constant of days and months. DataFusion 55.2 cuts hours off. A time of day beside a date or a
+/// timestamp is a duration of microseconds.
 pub(super) fn with_time_of_day(left: Expr, right: Expr, schema: &DFSchema) -> (Expr, Expr) {
     let is_date = |expr: &Expr| matches!(expr.get_type(schema), Ok(DataType::Date32 | DataType::Date64));
     let has_time = |expr: &Expr| match expr {

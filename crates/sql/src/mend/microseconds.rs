@@ -1,5 +1,5 @@
-//! Functions that give timestamps of nanoseconds in DataFusion 55.2, which end in 2262, and of microseconds here: `now`,
-//! `to_timestamp`, `date_bin`, and `range` and `generate_series`, as lists and as tables.
+//! Functions that give timestamps of nanoseconds in DataFusion 55.2, which end in 2262, and of microseconds here:
+//! `now`, `to_timestamp`, `date_bin`, and `range` and `generate_series`, as lists and as tables.
 //!
 //! Series are counted by DataFusion, in nanoseconds, so that they still end in 2262. Those of nanoseconds keep them. A
 //! session without a zone has DataFusion's functions as they are.

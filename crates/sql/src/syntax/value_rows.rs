@@ -1,8 +1,8 @@
 //! VALUES with subqueries, and with dates beside timestamps.
 //!
 //! DataFusion 55.2 computes the cells of VALUES while it makes operators, before any subquery has run. Here VALUES with
-//! a subquery in a cell become a UNION ALL of SELECTs without FROM. A date above or below a timestamp has nanoseconds in
-//! DataFusion, which end in 2262; here a constant date there is a timestamp. The file goes once DataFusion runs such
+//! a subquery in a cell become a UNION ALL of SELECTs without FROM. A date above or below a timestamp has nanoseconds
+//! in DataFusion, which end in 2262; here a constant date there is a timestamp. The file goes once DataFusion runs such
 //! subqueries before, and timestamps have microseconds.
 
 use std::ops::ControlFlow;
