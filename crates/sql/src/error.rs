@@ -16,6 +16,7 @@ use warpcube_gpu::GpuError;
 use crate::default_schema::{CATALOG, SCHEMA};
 use crate::nearest::{distance, nearest};
 use crate::values::SettingOrigin;
+use crate::words::types_in_sql;
 pub use position::Position;
 pub use texts::as_written;
 use texts::{in_words, shortened};
