@@ -24,7 +24,7 @@ pub(crate) enum CliError {
         /// The error.
         error: SqlError,
         /// The line of the text.
-        excerpt: Excerpt,
+        excerpt: Box<Excerpt>,
     },
     /// A setting from outside of the session that does not exist, or does not take its value; has a code of its own.
     #[error(transparent)]
@@ -120,7 +120,7 @@ impl CliError {
     /// An error of a statement, with the line of its text that it is about.
     pub(crate) fn of_statement(error: SqlError, sql: &str) -> CliError {
         match error.position_in(sql) {
-            Some(position) => CliError::Statement { excerpt: Excerpt::new(sql, position), error },
+            Some(position) => CliError::Statement { excerpt: Box::new(Excerpt::new(sql, position)), error },
             None => CliError::Sql(error),
         }
     }
@@ -135,7 +135,7 @@ impl CliError {
     }
 
     /// This error of a statement that begins on a line of a text, and the line that the error is about.
-    pub(crate) fn from_line(mut self, start: usize) -> (CliError, usize) {
+    pub(crate) fn begun_on(mut self, start: usize) -> (CliError, usize) {
         match &mut self {
             CliError::Statement { excerpt, .. } => {
                 excerpt.line += start - 1;

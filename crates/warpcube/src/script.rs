@@ -40,7 +40,7 @@ impl Runner {
                     Ok(Next::Quit) => return Ok(Next::Quit),
                     Ok(Next::Prompt) => {}
                     Err(error) => {
-                        let (error, line) = error.from_line(line);
+                        let (error, line) = error.begun_on(line);
                         self.script_error(error.at(format!("{name}:{line}")))?;
                     }
                 }
@@ -76,7 +76,7 @@ impl Runner {
         }
         for statement in Script::split(text).into_statements() {
             if let Err(error) = self.statement(&statement.sql) {
-                self.script_error(error.from_line(statement.line).0)?;
+                self.script_error(error.begun_on(statement.line).0)?;
             }
         }
         Ok(())

@@ -143,12 +143,18 @@ pub(crate) fn bind(
             };
         }
         let number = index - branches.start;
-        let Some(Ready { scanned, pipeline, rows, .. }) = ready.get(number) else {
+        let Some(Ready { scanned, pipeline, registers, rows, .. }) = ready.get(number) else {
             return Err(malformed(index, "is the end of an empty union"));
         };
         let rows = *rows;
         let is_unique = |probe: &Probe| unique(fragment, probe.build, guesses.several) != Unique::No;
-        let determined = determined_order(fragment, index, &is_unique);
+        // Registers of what scans an output stand behind those of its columns.
+        let shift = if pipeline.source.table().is_some() { 0 } else { scanned.columns.len() };
+        let is_float = |register: usize| {
+            let facts = registers.get(register + shift).and_then(Option::as_ref);
+            facts.is_none_or(|facts| facts.ty.is_float())
+        };
+        let determined = determined_order(fragment, index, &is_unique, &is_float);
         let first = pipelines.get(branches.start);
         let groups = first.and_then(BoundPipeline::groups).map(|groups| &groups.plan);
         let branch = union.as_ref().map(|union| Branch { union, number, groups });

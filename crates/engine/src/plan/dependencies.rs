@@ -47,9 +47,15 @@ pub(crate) fn determined_keys(fragment: &Fragment, pipeline: usize, is_unique: &
     found
 }
 
-/// The positions in the order of a pipeline of those keys that the keys before them determine, where the tables of
-/// these probes have one row for a key. Orders of windows keep all keys: frames and peers ask for them.
-pub(crate) fn determined_order(fragment: &Fragment, pipeline: usize, is_unique: &dyn Fn(&Probe) -> bool) -> Vec<usize> {
+/// The positions in the order of a pipeline of those registers that the keys before them determine, where the tables of
+/// these probes have one row for a key. Floats determine nothing: zeros of both signs are equal and not the same.
+/// Expressions stay, since they may raise an error. Orders of windows keep all keys: frames and peers ask for them.
+pub(crate) fn determined_order(
+    fragment: &Fragment,
+    pipeline: usize,
+    is_unique: &dyn Fn(&Probe) -> bool,
+    is_float: &dyn Fn(usize) -> bool,
+) -> Vec<usize> {
     let Some(Sink::TopK(top)) = fragment.pipelines.get(pipeline).map(|pipeline| &pipeline.sink) else {
         return Vec::new();
     };
@@ -59,10 +65,11 @@ pub(crate) fn determined_order(fragment: &Fragment, pipeline: usize, is_unique: 
     let known = known(fragment, pipeline, is_unique);
     let (mut before, mut found) = (BTreeSet::new(), Vec::new());
     for (position, key) in top.keys.iter().enumerate() {
-        if is_determined(&key.expr, &closure(&before, &known)) {
+        let Some(register) = register(&key.expr) else { continue };
+        if closure(&before, &known).contains(&register) {
             found.push(position);
-        } else {
-            before.extend(register(&key.expr));
+        } else if !is_float(register) {
+            before.insert(register);
         }
     }
     found
@@ -183,7 +190,9 @@ fn through_probe(
     };
     if is_unique {
         let determined: Vec<usize> = (first..first + payload.len()).collect();
-        let here: Option<Vec<usize>> = probe.keys.iter().map(register).collect();
+        // Of rows with one key some may meet a residual, and others not.
+        let always_meets = probe.kind == JoinKind::Inner || probe.residual.is_none();
+        let here = probe.keys.iter().map(register).collect::<Option<Vec<usize>>>().filter(|_| always_meets);
         let there: Option<Vec<usize>> = keys.iter().map(|key| register(key).and_then(as_payload)).collect();
         let dependency = |of| Dependency { of, determined: determined.clone(), keeps_null: true };
         found.extend(here.into_iter().chain(there).map(dependency));

@@ -81,7 +81,7 @@ fn round_decimals_even(args: &Arguments) -> Result<ArrayRef> {
     let values = args.columns[0].as_primitive::<Decimal128Type>();
     let (precision, scale) = (values.precision(), values.scale());
     let rounded = args.each(|row| {
-        let (value, cut) = (values.value(row), i64::from(scale) - args.longs(1).value(row));
+        let (value, cut) = (values.value(row), i64::from(scale).saturating_sub(args.longs(1).value(row)));
         let Some(unit) = u32::try_from(cut.max(0)).ok().and_then(|cut| 10_i128.checked_pow(cut)) else {
             return Ok(Some(0));
         };

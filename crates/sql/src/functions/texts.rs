@@ -58,7 +58,7 @@ fn slice(text: &str, first: i64, last: i64) -> String {
     let count = text.chars().count() as i64;
     let place = |place: i64| if place < 0 { place.saturating_add(count + 1) } else { place };
     let (first, last) = (place(first).max(1), place(last).min(count));
-    match usize::try_from(last - first + 1) {
+    match usize::try_from(last.saturating_sub(first).saturating_add(1)) {
         Ok(taken) => text.chars().skip(first as usize - 1).take(taken).collect(),
         Err(_) => String::new(),
     }

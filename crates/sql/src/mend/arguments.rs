@@ -221,9 +221,9 @@ impl ScalarUDFImpl for Looked {
                 return if result.data_type() == promised { Ok(result) } else { result.cast_to(&promised, None) };
             }
             Look::Bins if self.has_zone => {
-                let (times, rows) = (args.args[1].clone(), args.number_rows);
+                let (operands, rows) = (args.args.clone(), args.number_rows);
                 let bins = self.original.inner().invoke_with_args(args)?;
-                microseconds::check_bins(&times, &bins, rows)?;
+                microseconds::check_bins(&operands, &bins, rows)?;
                 return Ok(bins);
             }
             Look::Bins | Look::Now => {}

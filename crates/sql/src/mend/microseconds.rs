@@ -115,14 +115,15 @@ pub(super) fn coerced_of_bins(from: &[DataType]) -> Result<Vec<DataType>> {
     Ok([stride, time].into_iter().chain(origin).collect())
 }
 
-/// Refuses bins of times that nanoseconds do not hold, which are NULL in DataFusion.
-pub(super) fn check_bins(times: &ColumnarValue, bins: &ColumnarValue, rows: usize) -> Result<()> {
+/// Refuses bins of times that nanoseconds do not hold, which are NULL in DataFusion: more rows than have a NULL among
+/// the operands, width, time and start.
+pub(super) fn check_bins(operands: &[ColumnarValue], bins: &ColumnarValue, rows: usize) -> Result<()> {
     let nulls = |values: &ColumnarValue| match values {
         ColumnarValue::Array(values) => values.null_count(),
         ColumnarValue::Scalar(value) if value.is_null() => rows,
         ColumnarValue::Scalar(_) => 0,
     };
-    match nulls(times) < nulls(bins) {
+    match operands.iter().map(nulls).sum::<usize>() < nulls(bins) {
         true => Err(DataFusionError::Execution("date_bin of a time that nanoseconds since 1970 do not hold".into())),
         false => Ok(()),
     }

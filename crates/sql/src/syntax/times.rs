@@ -16,9 +16,8 @@ use datafusion::sql::sqlparser::ast::{BinaryOperator, DataType, Expr, Interval, 
 pub(super) fn with_all_digits(expr: &mut Expr) {
     match expr {
         Expr::TypedString(TypedString { data_type: DataType::Timestamp(precision, _), value, .. }) => {
-            if has_more_digits(&mut value.value) && precision.is_none() {
-                *precision = Some(NANOSECONDS);
-            }
+            let is_finer = has_more_digits(&mut value.value);
+            *precision = precision.or(is_finer.then_some(NANOSECONDS));
         }
         Expr::Cast { kind, data_type: DataType::Timestamp(precision, zone), expr: constant, .. } => {
             let Expr::Value(value) = constant.as_mut() else { return };

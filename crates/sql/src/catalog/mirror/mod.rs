@@ -25,7 +25,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use datafusion::catalog::Session;
 use datafusion::object_store::{
-    GetOptions, GetResult, GetResultPayload, ObjectMeta, ObjectStore, Result as StoreResult,
+    Attribute, GetOptions, GetResult, GetResultPayload, ObjectMeta, ObjectStore, Result as StoreResult,
 };
 use futures::{StreamExt, TryStreamExt};
 use parking_lot::Mutex;
@@ -107,7 +107,7 @@ impl Mirror {
         let Some(format) = named.or_else(|| found.iter().find_map(kind_of)) else {
             return Err(unknown_extension(&format!("{}://{}/{}", place.scheme, place.authority, first.location)));
         };
-        let (files, is_parquet) = (of_kind(found, named), format == "PARQUET");
+        let (files, is_parquet) = (of_kind(found, &place, named), format == "PARQUET");
         if let Some(known) = self.known(&place, is_parquet).filter(|known| known.files == files) {
             return Ok(known);
         }
@@ -176,6 +176,7 @@ impl Mirror {
             let reason = "it is not known any more; run the statement again".into();
             return Err(as_stores(SqlError::FileElsewhere { url: shown(path), reason }));
         };
+        *set.used.lock() = Instant::now();
         set.get(file, options).await.map_err(as_stores)
     }
 
@@ -204,7 +205,7 @@ impl MirrorSet {
     pub(super) async fn look(&self) -> Result<Vec<FileIdentity>> {
         *self.used.lock() = Instant::now();
         let found = self.place.look(self.store.as_ref()).await?;
-        Ok(of_kind(found, self.named).into_iter().map(FileIdentity::listed).collect())
+        Ok(of_kind(found, &self.place, self.named).into_iter().map(FileIdentity::listed).collect())
     }
 
     fn place_of(&self, file: &ObjectMeta) -> PathBuf {
@@ -251,6 +252,12 @@ impl MirrorSet {
             let reason = "it has changed since the statement looked at it; run the statement again".into();
             return Err(SqlError::FileElsewhere { url, reason });
         }
+        let encoding = got.attributes.get(&Attribute::ContentEncoding).map(|encoding| encoding.to_string());
+        if let Some(encoding) = encoding.filter(|encoding| encoding != "identity") {
+            let reason =
+                format!("it is sent in the encoding {encoding}, which is not taken off; send the bytes as they are");
+            return Err(SqlError::FileElsewhere { url, reason });
+        }
         got.meta = file.clone();
         let GetResultPayload::Stream(pieces) = got.payload else { return Ok(got) };
         let pieces = futures::stream::try_unfold((pieces, url), |(mut pieces, url)| async move {
@@ -283,8 +290,12 @@ fn kind_of(file: &ObjectMeta) -> Option<&'static str> {
     FileType::by_extension(file.location.as_ref()).map(|(kind, _)| kind.name)
 }
 
-/// Files without those that are no tables, or that are not of the named kind, where some are.
-fn of_kind(files: Vec<ObjectMeta>, named: Option<&'static str>) -> Vec<ObjectMeta> {
+/// The files of a folder without those that are no tables, or that are not of the named kind, where some are; all that
+/// a pattern matches.
+fn of_kind(files: Vec<ObjectMeta>, place: &Place, named: Option<&'static str>) -> Vec<ObjectMeta> {
+    if place.is_pattern() {
+        return files;
+    }
     let is_meant = |file: &ObjectMeta| kind_of(file).is_some_and(|kind| named.is_none_or(|named| named == kind));
     match files.iter().any(is_meant) {
         true => files.into_iter().filter(is_meant).collect(),
