@@ -3,9 +3,8 @@
 //!
 //! A shape is lowered when a statement is planned; everything that depends on data (value ranges, dictionaries, kinds
 //! of hash tables) is decided when it is bound to loaded columns. Invariants: pipelines come in dependency order, the
-//! last one is the root; a pipeline has exactly one breaker, its sink, and only the groups of a union have several
-//! pipelines; registers are numbered per pipeline, first the
-//! source's columns in order, then the payload of each probe that has any ([`Probe::has_payload`]) in step order, a
+//! last one is the root; a pipeline has exactly one breaker, its sink, and only the groups and the list of a union
+//! have several pipelines; registers are numbered per pipeline, first the source's columns in order, then the payload of each probe that has any ([`Probe::has_payload`]) in step order, a
 //! mark behind it.
 
 mod operators;
@@ -448,8 +447,9 @@ pub struct Fragment {
     pub tables: Vec<FragmentTable>,
     /// Pipelines, builds before those that probe them, the root last.
     pub pipelines: Vec<Pipeline>,
-    /// Branches of UNION ALL: ranges of neighbouring pipelines that aggregate into one table of groups, which is the
-    /// last one's. Their sinks have as many groups and the same aggregates, of the same types.
+    /// Branches of UNION ALL: ranges of neighbouring pipelines that aggregate into one table of groups, or leave their
+    /// rows in one list, which is the last one's. Their sinks have as many groups and the same aggregates, or as many
+    /// columns, of the same types.
     pub unions: Vec<Range<usize>>,
     /// What a result of groups has for columns, with their Arrow types: expressions over the registers that a scan of
     /// the groups has. The groups and aggregates themselves if there are none.

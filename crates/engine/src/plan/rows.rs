@@ -3,8 +3,8 @@
 //! Columns are packed as group keys are ([`crate::plan::keys`]), floats by their bits. There is room for a guessed
 //! number of rows; where more come, the room grows.
 //!
-//! A list is what lies between a join in which a row has several matches and a sink that goes by rows: those of the
-//! list have a number each, and are read again as those of a table are. It is scanned as a group table is
+//! A list is what lies between a join in which a row has several matches, or the branches of a union, and a sink that
+//! goes by rows: those of the list have a number each, and are read again as those of a table are. It is scanned as a group table is
 //! ([`crate::plan::group_values`]): its first column tells where there is a row, which is the packed columns plus one
 //! where they take one word; otherwise words have a column each.
 

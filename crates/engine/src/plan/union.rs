@@ -1,8 +1,8 @@
-//! Branches of UNION ALL that aggregate into one table of groups.
+//! Branches of UNION ALL that aggregate into one table of groups, or leave their rows in one list.
 //!
 //! What the sinks of the branches read becomes columns that all branches have. The facts of a column hold for the
 //! values of every branch: bounds and NULLs are those of all together, strings are codes of one dictionary. The table
-//! of groups is laid out once, with these columns as registers.
+//! of groups, or the list, is laid out once, with these columns as registers.
 //!
 //! ```text
 //! scan t0: group by #0, #2: sum(#1) where #3    columns of branch 0: #0, #2, #3, #1 (if #3)

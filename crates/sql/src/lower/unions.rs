@@ -14,6 +14,8 @@
 //! one, too: the left join, and the rows of the right side without a match; and so is a left join with a union on its
 //! inner side: the inner joins with its branches, and the rows of the left side without a match in any. Semi, anti and
 //! mark joins ask whether there is a match: their inner side may be the groups of a union ([`without_union`]).
+//! Windows, whole orders and other joins do not distribute: they read the rows of a union from a list
+//! ([`super::flatten`]).
 
 use std::sync::Arc;
 
