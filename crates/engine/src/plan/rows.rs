@@ -4,9 +4,9 @@
 //! number of rows; where more come, the room grows.
 //!
 //! A list is what lies between a join in which a row has several matches, or the branches of a union, and a sink that
-//! goes by rows: those of the list have a number each, and are read again as those of a table are. It is scanned as a group table is
-//! ([`crate::plan::group_values`]): its first column tells where there is a row, which is the packed columns plus one
-//! where they take one word; otherwise words have a column each.
+//! goes by rows: those of the list have a number each, and are read again as those of a table are. It is scanned as a
+//! group table is ([`crate::plan::group_values`]): its first column tells where there is a row, which is the packed
+//! columns plus one where they take one word; otherwise words have a column each.
 
 use std::sync::Arc;
 
