@@ -4,8 +4,8 @@
 //! A shape is lowered when a statement is planned; everything that depends on data (value ranges, dictionaries, kinds
 //! of hash tables) is decided when it is bound to loaded columns. Invariants: pipelines come in dependency order, the
 //! last one is the root; a pipeline has exactly one breaker, its sink, and only the groups and the list of a union
-//! have several pipelines; registers are numbered per pipeline, first the source's columns in order, then the payload of
-//! each probe that has any ([`Probe::has_payload`]) in step order, a mark behind it.
+//! have several pipelines; registers are numbered per pipeline, first the source's columns in order, then the payload
+//! of each probe that has any ([`Probe::has_payload`]) in step order, a mark behind it.
 
 mod operators;
 mod visit;
