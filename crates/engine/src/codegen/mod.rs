@@ -33,6 +33,7 @@ pub(crate) mod memory;
 pub(crate) mod params;
 mod partials;
 pub(crate) mod pipeline;
+mod rank_places;
 mod result_rows;
 mod row_kernel;
 mod rows;

@@ -91,14 +91,16 @@ impl StoredRow<'_> {
         if column.wide {
             lines.push(format!("{} = (uint64_t)({code} >> 64);", self.word(word + 1)));
         }
-        self.valid[position / 64].push(format!("(uint64_t)({}) << {}", value.valid_code(), position % 64));
+        if column.nullable {
+            self.valid[position / 64].push(format!("(uint64_t)({}) << {}", value.valid_code(), position % 64));
+        }
         self.columns += 1;
         lines
     }
 
     /// Stores which columns are not NULL.
     pub(super) fn validity(self) -> Vec<String> {
-        let words = self.valid.iter().enumerate();
+        let words = self.valid.iter().enumerate().filter(|(_, bits)| !bits.is_empty());
         words.map(|(word, bits)| format!("{} = {};", self.word(word), bits.join(" | "))).collect()
     }
 }

@@ -9,24 +9,22 @@ use std::fmt::Write;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-use arrow::datatypes::DataType;
-
 use crate::arena::{Arena, Region};
-use crate::codegen::expr::Value;
 use crate::codegen::filters::Filters;
 use crate::codegen::memory::{Operands, RankedMemory, TopMemory};
 use crate::codegen::params::{Argument, ParamList};
+use crate::codegen::rank_places::{self, place};
 use crate::codegen::result_rows::StoredRow;
 use crate::codegen::row_kernel::RowKernel;
 use crate::codegen::rows::RowWriter;
 use crate::codegen::windows::BoundWindows;
 use crate::error::Result;
-use crate::ir::{Expr, OrderKey, TopK, Ty};
+use crate::ir::{OrderKey, TopK};
 use crate::plan::input::PipelineInput;
 use crate::plan::order::Planned;
 use crate::plan::partition_bounds::PartitionBounds;
 use crate::plan::top::{HEAD_WORDS, ROWS_WORD, RankedPlan, TopPlan};
-use crate::plan::topk_rank::{Part, c_type};
+use crate::plan::topk_rank::c_type;
 
 /// A top-k with its regions and its kernels.
 #[derive(Debug, Clone)]
@@ -243,7 +241,8 @@ impl BoundTop {
         let mut pointer = |c_type: &str, region| params.add(&format!("const {c_type}*"), Argument::Region(region));
         let has_rank = self.ranks.row_bits > 0;
         let ranks = has_rank.then(|| pointer(self.ranks.c_type(), region));
-        let order = (is_by_order || self.ranks.by_place).then(|| pointer(self.number_type(), order));
+        let is_numbered = self.order.is_some() && (is_by_order || self.ranks.by_place);
+        let order = is_numbered.then(|| pointer(self.number_type(), order));
         let rank = |place: &str| match (&ranks, &order) {
             (Some(ranks), Some(order)) if is_by_order => Some(format!("{ranks}[{order}[{place}]]")),
             (Some(ranks), _) => Some(format!("{ranks}[{place}]")),
@@ -251,6 +250,8 @@ impl BoundTop {
         };
         let is_row = rank("place").map_or_else(|| "true".to_string(), |rank| format!("{rank} != 0"));
         let number = match (&order, rank("i")) {
+            // The rows that there are come first: none is left out for the number that stands for it.
+            _ if self.order.is_none() => "i".to_string(),
             (Some(order), _) if self.ranks.by_place => format!("{order}[i]"),
             (_, rank) => {
                 let mask = params.add("uint64_t", Argument::U64(self.row_mask()));
@@ -401,7 +402,7 @@ impl BoundTop {
         }
         let mut kernel = RowKernel::new(input, operands, self.memory.first_rows);
         if let Some(done) = self.memory.done {
-            return self.write_last_block(kernel, done, (&top.outputs, order), arena);
+            return self.write_last_block(kernel, done, (top, order), arena);
         }
         let ordered = self.ordered(&mut kernel.params);
         let k = kernel.params.add("uint64_t", Argument::U64(self.k));
@@ -415,8 +416,7 @@ impl BoundTop {
         );
         if self.scanned.is_some() {
             let control = operands.control.region;
-            let outputs = (&*top.outputs, order);
-            return self.write_scanned(kernel, &ordered, (&k, &threshold), outputs, (arena, control));
+            return self.write_scanned(kernel, &ordered, (&k, &threshold), (top, order), (arena, control));
         }
         let control = &kernel.control;
         let OrderedRows { is_row, number } = &ordered;
@@ -434,7 +434,7 @@ impl BoundTop {
         if (i + 1 == {k} || !is_row(i + 1)) {output}[2] = i + 1;
         const uint64_t number = {number};"
         );
-        let statements = kernel.rows(arena, |rows| self.gather(rows, &top.outputs, order, &output))?;
+        let statements = kernel.rows(arena, |rows| self.gather(rows, top, order, &output))?;
         self.source.push_str(&kernel.source(GATHER, &head, &k, &number, &statements));
         self.gather_params = kernel.params;
         Ok(())
@@ -446,7 +446,7 @@ impl BoundTop {
         mut kernel: RowKernel,
         OrderedRows { is_row, number }: &OrderedRows,
         (k, threshold): (&str, &str),
-        (outputs, order): (&[(Expr, DataType)], &[Planned]),
+        (top, order): (&TopK, &[Planned]),
         (arena, control_region): (&mut Arena, Region),
     ) -> Result<()> {
         let output = kernel.params.add("uint64_t*", Argument::Region(self.memory.output));
@@ -462,7 +462,7 @@ impl BoundTop {
         if (i < {skip}) continue;
         const uint64_t number = {number};"
         );
-        let statements = kernel.rows(arena, |rows| self.gather(rows, outputs, order, &skip))?;
+        let statements = kernel.rows(arena, |rows| self.gather(rows, top, order, &skip))?;
         self.source.push_str(&kernel.source(&self.name(GATHER), &head, k, &number, &statements));
         self.gather_params = kernel.params;
         let plan = self.plan.clone();
@@ -480,7 +480,7 @@ impl BoundTop {
         &mut self,
         mut kernel: RowKernel,
         done: Region,
-        (outputs, order): (&[(Expr, DataType)], &[Planned]),
+        (top, order): (&TopK, &[Planned]),
         arena: &mut Arena,
     ) -> Result<()> {
         let c_type = self.ranks.c_type();
@@ -507,28 +507,23 @@ impl BoundTop {
 "
         );
         let number = format!("const uint64_t number = {mask} - ((uint64_t)ranks[i] & {mask});");
-        let statements = kernel.rows(arena, |rows| self.gather(rows, outputs, order, &output))?;
+        let statements = kernel.rows(arena, |rows| self.gather(rows, top, order, &output))?;
         self.source.push_str(&kernel.function(GATHER, &head, "best", &number, &statements));
         self.gather_params = kernel.params;
         Ok(())
     }
 
     /// Writes what reads the columns of result row `i`.
-    fn gather(
-        &self,
-        rows: &mut RowWriter,
-        outputs: &[(Expr, DataType)],
-        order: &[Planned],
-        output: &str,
-    ) -> Result<()> {
+    fn gather(&self, rows: &mut RowWriter, top: &TopK, order: &[Planned], output: &str) -> Result<()> {
         // Rows are here because they have passed; what probes find is read again.
-        order.iter().filter(|planned| planned.gives_registers()).try_for_each(|planned| rows.step(planned))?;
-        self.columns(rows, outputs, output)
+        let read = order.iter().filter(|planned| self.reads_rows() && planned.gives_registers());
+        read.map(|planned| rows.step(planned)).collect::<Result<()>>()?;
+        self.columns(rows, top, output)
     }
 
     /// Writes what stores the columns of result row `i`: at `output`, or, where another pipeline scans them, behind so
     /// many that are left out.
-    fn columns(&self, rows: &mut RowWriter, outputs: &[(Expr, DataType)], output: &str) -> Result<()> {
+    fn columns(&self, rows: &mut RowWriter, top: &TopK, output: &str) -> Result<()> {
         let stride = match self.memory.columns {
             None => {
                 rows.line(&format!("uint64_t* const out = {output} + {HEAD_WORDS} + i * {};", self.row.words()));
@@ -544,51 +539,19 @@ impl BoundTop {
             }
         };
         let mut stored = StoredRow::of(&self.row, stride);
-        for (expr, _) in outputs {
-            let value = rows.emit(expr)?;
+        for ((expr, _), key) in top.outputs.iter().zip(&self.output_keys) {
+            let value = match key {
+                Some((part, facts)) => {
+                    let (pointer, region) = (format!("const {}", self.pointer()), self.memory.scratch);
+                    let ranks = rows.with_emitter(|emitter| emitter.params.add(&pointer, Argument::Region(region)));
+                    let shift = self.ranks.key_shift() + self.ranks.parts[*part].shift;
+                    rank_places::value(rows, &self.ranks.parts[*part], facts, (&format!("{ranks}[i]"), shift))
+                }
+                None => rows.emit(expr)?,
+            };
             stored.value(&value).iter().for_each(|line| rows.line(line));
         }
         stored.validity().iter().for_each(|line| rows.line(line));
         Ok(())
     }
-}
-
-/// Writes a part of the place of a key; its name.
-fn place(rows: &mut RowWriter, part: &Part, value: &Value) -> String {
-    let c_type = c_type(part.place_bits);
-    rows.with_emitter(|emitter| {
-        // Differences are exact modulo two to the power of the bits that places have room in.
-        let mut constant = |number: i128| match part.place_bits {
-            0..=64 => format!("({c_type}){}", emitter.params.add("uint64_t", Argument::U64(number as u64))),
-            _ => {
-                let high = emitter.params.add("uint64_t", Argument::U64((number >> 64) as u64));
-                let low = emitter.params.add("uint64_t", Argument::U64(number as u64));
-                format!("(({c_type}){high} << 64 | {low})")
-            }
-        };
-        let code = &value.code;
-        let mut offset = match (value.ty, part.descending) {
-            (Ty::F32 | Ty::F64, descending) => {
-                let float = if value.ty == Ty::F32 { "float" } else { "double" };
-                let bits = format!("WcKey<{float}>::to_bits({code})");
-                if descending { bits } else { format!("~{bits}") }
-            }
-            (_, true) => format!("({c_type}){code} - {}", constant(part.low)),
-            (_, false) => format!("{} - ({c_type}){code}", constant(part.high)),
-        };
-        if part.raised() {
-            offset = format!("{offset} + 1u");
-        }
-        if let Some(valid) = &value.valid {
-            let null = constant(part.null_place() as i128);
-            offset = format!("{valid} ? ({c_type})({offset}) : {null}");
-        }
-        let place = emitter.define(c_type, &offset);
-        let mut number = |bits: u32| emitter.params.add("uint64_t", Argument::U64(bits.into()));
-        match (part.below, part.bits == part.place_bits) {
-            (0, true) => place,
-            (0, false) => format!("({place} & ((({c_type})1 << (uint32_t){}) - 1))", number(part.bits)),
-            (below, _) => format!("({place} >> (uint32_t){})", number(below)),
-        }
-    })
 }

@@ -32,6 +32,7 @@ use crate::plan::order;
 use crate::plan::pipeline::plan;
 use crate::plan::table::{TablePlan, Tables, Unique};
 use crate::plan::union::{Member, Union};
+use crate::plan::unread::without_unread;
 use crate::plan::view::View;
 use crate::tuning::Tuning;
 
@@ -120,6 +121,7 @@ pub(crate) fn bind(
 ) -> Result<BoundFragment> {
     let shown = fragment.pipelines.len();
     let fragment = with_list(fragment, guesses.several);
+    let fragment = without_unread(&fragment);
     let fragment = fragment.as_ref();
     let mut arena = Arena::new(info.emulated);
     if fragment.pipelines.len() > PIPELINES_MAX {

@@ -75,8 +75,8 @@ pub(crate) enum Primitive<'a> {
     Clear { region: Region, distance: usize, bytes: usize },
     /// The best of some ranks are put in order, with the places they had.
     Select { selection: &'a Selection, ranks: Slice, best: Slice, rows: Slice, scratch: Region },
-    /// The places of rows by their keys, the most significant one first.
-    Sort { sort: &'a Sort, keys: Vec<Slice>, rows: Slice, scratch: Region },
+    /// The places of rows by their keys, the most significant one first; without places the keys alone.
+    Sort { sort: &'a Sort, keys: Vec<Slice>, rows: Option<Slice>, scratch: Region },
     /// Values are joined with all before them.
     Scan { scan: &'a Scan, values: Slice, scratch: Region },
     /// Values are joined with those before them in a run of equal keys.
@@ -142,7 +142,8 @@ impl Phase<'_> {
                 let scratch = arena.part(at(*scratch), scratch.bytes())?;
                 let keys = keys.iter().map(slice).collect::<std::result::Result<Vec<_>, _>>()?;
                 let keys: Vec<SortKey> = keys.iter().map(|values| SortKey { values, valid: None }).collect();
-                sort.launch(work, &keys, &slice(rows)?, &scratch)?;
+                let rows = rows.as_ref().map(slice).transpose()?;
+                sort.launch(work, &keys, rows.as_ref(), &scratch)?;
             }
             Phase::Primitive(Primitive::Scan { scan, values, scratch }) => {
                 let scratch = arena.part(at(*scratch), scratch.bytes())?;

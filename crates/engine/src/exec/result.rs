@@ -100,7 +100,8 @@ pub(crate) fn rows_batch(bound: &ResultPlan, rows: &Rows, strings_at: &mut Strin
 pub(crate) fn laid_out_batch(layout: &RowLayout, rows: &Rows, strings_at: &mut StringsAt) -> Result<RecordBatch> {
     let (mut fields, mut arrays, words) = (Vec::new(), Vec::new(), rows.words());
     for (position, column) in layout.columns.iter().enumerate() {
-        let nulls = rows.nulls(|row| words.at(row, position / 64) >> (position % 64) & 1 == 0);
+        let is_null = |row| words.at(row, position / 64) >> (position % 64) & 1 == 0;
+        let nulls = if column.nullable { rows.nulls(is_null) } else { None };
         let values = Values { rows: rows.count, nulls, value: laid_out_value(words, column, layout.valid_words()) };
         arrays.push(values.array(&column.data_type, column.dictionary.as_ref(), column.texts, strings_at)?);
         fields.push(Field::new(format!("g{position}"), column.data_type.clone(), true));
@@ -441,6 +442,7 @@ mod tests {
             texts: None,
             word: 1,
             wide,
+            nullable: false,
         };
         let rows = rows(&[3, 0, u64::MAX, u64::MAX - 1, 3, 0, 5, 1], 0, 4);
         let read = |column| [0, 1].map(laid_out_value(rows.words(), &column, 1));

@@ -53,7 +53,7 @@ impl BoundTop {
         }
         let of = |ranked: &RankedPlan| match self.sorts() {
             false => self.selection(ranked).programs(info),
-            true => sort_of(&self.ranks, self.selection(ranked).rows).programs(info),
+            true => sort_of(&self.ranks, self.order).programs(info),
         };
         let ranked = self.sample.iter().chain([&self.candidates]).flat_map(of);
         ranked.chain(self.window_programs()).collect()
@@ -62,11 +62,10 @@ impl BoundTop {
     /// The kernels, of the module with those of its own.
     pub(crate) fn kernels(&self, device: &Device, module: &Arc<Module>) -> Result<TopKernels> {
         let finding = |ranked: &RankedPlan, tails: Option<Region>| -> Result<Finding> {
-            let selection = self.selection(ranked);
             Ok(match self.sorts() {
-                false => Finding::Selected(Box::new(Selection::new(device, &selection)?)),
+                false => Finding::Selected(Box::new(Selection::new(device, &self.selection(ranked))?)),
                 true => {
-                    let SortSpec { columns, row } = sort_of(&self.ranks, selection.rows);
+                    let SortSpec { columns, row } = sort_of(&self.ranks, self.order);
                     Finding::Sorted(Box::new(Sort::new(device, &columns, row)?), tails)
                 }
             })
@@ -120,7 +119,7 @@ impl BoundTop {
             }
             Finding::Sorted(sort, tails) => {
                 let tails = tails.map(|tails| slice(tails, element, plan.count));
-                let rows = slice(at.best[1], sort.row(), plan.count);
+                let rows = sort.row().map(|row| slice(at.best[1], row, plan.count));
                 Primitive::Sort { sort, keys: std::iter::once(ranks).chain(tails).collect(), rows, scratch }
             }
         })

@@ -109,11 +109,32 @@ pub enum FrameBound {
 }
 
 impl WindowFunction {
+    /// Whether it asks which rows are peers.
+    pub(crate) fn has_peers(&self) -> bool {
+        use WindowFunction::{Aggregate, CumeDist, DenseRank, Nth, PercentRank, Rank, RowNumber, Shift, Tile};
+        match self {
+            Rank | DenseRank | PercentRank | CumeDist => true,
+            RowNumber | Tile(_) | Shift { .. } => false,
+            Nth { frame, .. } | Aggregate { frame, .. } => {
+                [frame.start, frame.end].iter().any(|bound| matches!(bound, FrameBound::Peers(_)))
+            }
+        }
+    }
+
     /// Calls `visit` for the position of each output that it reads.
     pub(crate) fn outputs(&self, visit: &mut impl FnMut(usize)) {
         match self {
             WindowFunction::Shift { output, .. } | WindowFunction::Nth { output, .. } => visit(*output),
             WindowFunction::Aggregate { output, filter, .. } => output.iter().chain(filter).for_each(|at| visit(*at)),
+            _ => {}
+        }
+    }
+
+    /// Calls `change` for the position of each output that it reads.
+    pub(crate) fn change_outputs(&mut self, change: &impl Fn(&mut usize)) {
+        match self {
+            WindowFunction::Shift { output, .. } | WindowFunction::Nth { output, .. } => change(output),
+            WindowFunction::Aggregate { output, filter, .. } => output.iter_mut().chain(filter).for_each(change),
             _ => {}
         }
     }

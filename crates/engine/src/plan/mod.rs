@@ -38,6 +38,7 @@ pub(crate) mod top;
 pub(crate) mod topk_form;
 pub(crate) mod topk_rank;
 pub(crate) mod union;
+pub(crate) mod unread;
 pub(crate) mod vectors;
 pub(crate) mod view;
 mod weight;

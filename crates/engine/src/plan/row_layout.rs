@@ -1,5 +1,6 @@
 //! A row of a result as the device leaves it, for first rows and for groups: a bit a column that tells NULL from a
-//! value, in words of 64, then the values. A value takes a word; a decimal wider than 64 bits takes two.
+//! value, in words of 64, where a column may be NULL; then the values. A value takes a word; a decimal wider than 64
+//! bits takes two.
 
 use std::sync::Arc;
 
@@ -23,6 +24,8 @@ pub(crate) struct RowColumn {
     pub(crate) word: usize,
     /// Whether it takes two words, the lower one first.
     pub(crate) wide: bool,
+    /// Whether it may be NULL.
+    pub(crate) nullable: bool,
 }
 
 /// The columns of a result.
@@ -50,9 +53,9 @@ impl RowLayout {
     pub(crate) fn of_values<'a>(columns: impl IntoIterator<Item = (&'a Facts, &'a DataType)>) -> RowLayout {
         let (mut laid_out, mut word) = (Vec::new(), 0);
         for (value, data_type) in columns {
-            let wide = value.is_wide();
+            let (wide, nullable, texts) = (value.is_wide(), value.nullable, value.texts);
             let (data_type, dictionary) = (data_type.clone(), value.dictionary.clone());
-            laid_out.push(RowColumn { data_type, ty: value.ty, dictionary, texts: value.texts, word, wide });
+            laid_out.push(RowColumn { data_type, ty: value.ty, dictionary, texts, word, wide, nullable });
             word += 1 + usize::from(wide);
         }
         RowLayout { columns: laid_out }
@@ -60,7 +63,7 @@ impl RowLayout {
 
     /// Words of validity.
     pub(crate) fn valid_words(&self) -> usize {
-        self.columns.len().div_ceil(64)
+        if self.columns.iter().any(|column| column.nullable) { self.columns.len().div_ceil(64) } else { 0 }
     }
 
     /// Words of a row.

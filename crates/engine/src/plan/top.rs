@@ -63,6 +63,10 @@ pub(crate) struct TopPlan {
     pub(crate) values: Option<Vec<GroupValue>>,
     /// Number of the first row of each chunk.
     pub(crate) first_rows: Vec<u64>,
+    /// The outputs that are a key whose part of ranks has this position: they are read of the ranks in order.
+    pub(crate) output_keys: Vec<Option<(usize, Facts)>>,
+    /// The type of the numbers of rows in order; none where ranks in order tell all that is read.
+    pub(crate) order: Option<Element>,
     /// Candidates in any order, or all rows at their places.
     pub(crate) candidates: RankedPlan,
     /// The sample.
@@ -104,12 +108,17 @@ impl TopPlan {
 
     /// Whether the sort of all candidates leaves their ranks in order where its scratch memory begins.
     pub(crate) fn leaves_ranks(&self) -> bool {
-        self.sorts() && sort_of(&self.ranks, Element::U32).leaves_keys()
+        self.sorts() && sort_of(&self.ranks, Some(Element::U32)).leaves_keys()
     }
 
     /// The C type of places among ranks.
     pub(crate) fn number_type(&self) -> &'static str {
         self.decision.form.spec(&self.ranks, self.rows, self.k).rows.c_type()
+    }
+
+    /// Whether any output is computed of a row's columns.
+    pub(crate) fn reads_rows(&self) -> bool {
+        self.output_keys.iter().any(Option::is_none)
     }
 
     /// The selection of the best of some ranks.
@@ -120,7 +129,7 @@ impl TopPlan {
 
     /// Bytes of the best ranks, and of where they lay: where all are sorted the latter alone, of all ranks.
     pub(crate) fn best_bytes(&self, ranked: &RankedPlan) -> [usize; 2] {
-        let row_bytes = self.selection(ranked).rows.bytes();
+        let row_bytes = self.order.map_or(0, Element::bytes);
         match self.sorts() {
             _ if self.by_last_block => [0, 0],
             false => [ranked.k as usize * self.ranks.element().bytes(), ranked.k as usize * row_bytes],
@@ -143,7 +152,7 @@ fn may_raise(input: &PipelineInput, exprs: &[&Expr], registers: &[Option<Facts>]
 }
 
 /// The sort of all ranks, by their tails where they have some, the largest first.
-pub(crate) fn sort_of(ranks: &Ranks, row: Element) -> SortSpec {
+pub(crate) fn sort_of(ranks: &Ranks, row: Option<Element>) -> SortSpec {
     let column = SortColumn { descending: true, ..SortColumn::of(ranks.element()) };
     let columns = match ranks.tail_bits {
         Some(_) => vec![column; 2],
@@ -239,6 +248,8 @@ pub(crate) fn plan(input: &PipelineInput, top: &TopK, registers: &[Option<Facts>
         grows: top.k.is_none() && input.scanned && k < rows,
         expects_few: top.k.is_none() && input.pipeline.source.table().is_none() && !input.many_sorted,
         first_rows: first_rows(input.chunk_rows),
+        output_keys: vec![None; top.outputs.len()],
+        order: None,
         candidates: RankedPlan { count: decision.form.candidates(rows), k },
         sample: match decision.form {
             Form::Threshold { sample: Some(sample), .. } => Some(RankedPlan { count: sample.rows, k: sample.place }),
@@ -260,12 +271,19 @@ pub(crate) fn plan(input: &PipelineInput, top: &TopK, registers: &[Option<Facts>
         row,
         windows,
     };
-    let scratch = |ranked: &RankedPlan| {
-        let selection = plan.selection(ranked);
-        match plan.sorts() {
-            false => selection.scratch_bytes(input.info, ranked.count),
-            true => sort_of(&plan.ranks, selection.rows).scratch_bytes(input.info, ranked.count),
-        }
+    if plan.leaves_ranks() {
+        let key_of = |((expr, _), facts): (&(Expr, _), &Facts)| {
+            let is_read = !facts.is_wide() && facts.texts.is_none();
+            let part = plan.ranks.whole(&top.keys, expr).filter(|_| is_read)?;
+            Some((part, facts.clone()))
+        };
+        plan.output_keys = top.outputs.iter().zip(&facts).map(key_of).collect();
+    }
+    let tells_all = plan.leaves_ranks() && plan.ranks.by_place && !plan.reads_rows();
+    plan.order = (!tells_all).then(|| plan.selection(&plan.candidates).rows);
+    let scratch = |ranked: &RankedPlan| match plan.sorts() {
+        false => plan.selection(ranked).scratch_bytes(input.info, ranked.count),
+        true => sort_of(&plan.ranks, plan.order).scratch_bytes(input.info, ranked.count),
     };
     if !by_last_block {
         plan.scratch_bytes = plan.sample.iter().chain([&plan.candidates]).map(scratch).max().unwrap_or(0);

@@ -19,7 +19,7 @@ use warpcube_gpu::prims::Element;
 
 use crate::error::{Result, unsupported};
 use crate::facts::Facts;
-use crate::ir::{OrderKey, Ty};
+use crate::ir::{Expr, OrderKey, Ty};
 
 /// Bits of the widest rank.
 const BITS_MAX: u32 = 128;
@@ -187,6 +187,12 @@ impl Ranks {
         self.parts.get(self.leading).map(|part| part.key)
     }
 
+    /// The part of a rank that has all of a key of this value, if a value is told by its place.
+    pub(crate) fn whole(&self, keys: &[OrderKey], expr: &Expr) -> Option<usize> {
+        let is_whole = |part: &Part| !part.float && part.below == 0 && part.bits == part.place_bits && part.bits > 0;
+        self.parts[..self.leading].iter().position(|part| is_whole(part) && keys[part.key].expr.is_same(expr))
+    }
+
     /// Bits of keys and row, in ranks and tails.
     pub(crate) fn bits(&self) -> u32 {
         self.key_bits + self.tail_bits.unwrap_or(0) + self.row_bits
@@ -216,7 +222,6 @@ impl Ranks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::Expr;
 
     fn value(ty: Ty, range: Option<(i128, i128)>, nullable: bool) -> Facts {
         Facts::new(ty, nullable, range)

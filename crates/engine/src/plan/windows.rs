@@ -82,7 +82,8 @@ pub(crate) enum Total {
 #[derive(Debug, Clone)]
 pub(crate) struct CallPlan {
     pub(crate) call: WindowCall,
-    /// The level of its partition and of its peers; none where all rows are one run.
+    /// The level of its partition and of its peers; none where all rows are one run. That of peers it does not ask for
+    /// is none, too.
     pub(crate) partition: Option<usize>,
     pub(crate) peers: Option<usize>,
     /// Of an aggregate.
@@ -222,7 +223,10 @@ impl WindowsPlan {
 
     fn call(&mut self, call: &WindowCall, ranks: &Ranks, by: (u64, Overflow)) -> Result<()> {
         let partition = self.level(ranks, call.partition)?;
-        let peers = self.level(ranks, call.order.max(call.partition))?;
+        let peers = match call.function.has_peers() {
+            true => self.level(ranks, call.order.max(call.partition))?,
+            false => None,
+        };
         let ty = Ty::of(&call.data_type).ok_or_else(|| EngineError::Malformed("the type of a window".into()))?;
         let (rows, _) = by;
         let numbered = || Facts::new(ty, false, Some((1, rows.max(1).into())));

@@ -3,7 +3,7 @@
 //! The bits of all keys, with a bit for NULL above those of a key that has NULLs, make one number a row, which is cut
 //! into words of 64 bits. Words are sorted with row numbers from the lowest on ([`RadixSort`]); each further word is
 //! made in the order so far. A single key without NULLs of up to 64 bits is sorted as it is. Result: row numbers, by
-//! which columns are gathered.
+//! which columns are gathered; where such a key is all that is wanted, the keys alone.
 
 use std::fmt::Write;
 
@@ -185,7 +185,7 @@ fn program(columns: &[SortColumn], words: &[Vec<Piece>], row: Element) -> Progra
 #[derive(Clone)]
 pub struct Sort {
     columns: Vec<SortColumn>,
-    row: Element,
+    row: Option<Element>,
     /// Pieces and kernel of each word, the lowest first; none where the key is sorted as it is.
     words: Vec<(Vec<Piece>, Kernel)>,
     radix: RadixSort,
@@ -205,8 +205,8 @@ struct Scratch {
 pub struct SortSpec {
     /// Its keys, the most significant first.
     pub columns: Vec<SortColumn>,
-    /// Type of row numbers.
-    pub row: Element,
+    /// Type of row numbers; none if they are not wanted, of one key that is sorted as it is.
+    pub row: Option<Element>,
 }
 
 impl SortSpec {
@@ -221,14 +221,14 @@ impl SortSpec {
     }
 
     fn tuning(&self, info: &DeviceInfo) -> RadixTuning {
-        RadixTuning::of(info.shared_memory_per_block, self.key(), Some(self.row))
+        RadixTuning::of(info.shared_memory_per_block, self.key(), self.row)
     }
 
     /// What [`Sort::new`] compiles, for callers that compile it beside other programs.
     pub fn programs(&self, info: &DeviceInfo) -> Vec<Program> {
-        let radix = radix_sort::program(self.key(), Some(self.row), &self.tuning(info));
+        let radix = radix_sort::program(self.key(), self.row, &self.tuning(info));
         let pieces = if is_direct(&self.columns) { Vec::new() } else { words(&self.columns) };
-        let words = (!pieces.is_empty()).then(|| program(&self.columns, &pieces, self.row));
+        let words = self.row.filter(|_| !pieces.is_empty()).map(|row| program(&self.columns, &pieces, row));
         words.into_iter().chain([radix]).collect()
     }
 
@@ -245,24 +245,23 @@ fn is_direct(columns: &[SortColumn]) -> bool {
 }
 
 impl Scratch {
-    fn new(rows: u64, key: Element, row: Element, radix_bytes: usize) -> Scratch {
+    fn new(rows: u64, key: Element, row: Option<Element>, radix_bytes: usize) -> Scratch {
         let aligned = |bytes: usize| bytes.next_multiple_of(PART_BYTES_MIN);
         let words = aligned(rows as usize * key.bytes());
-        let radix = 2 * words + aligned(rows as usize * row.bytes());
+        let radix = 2 * words + aligned(rows as usize * row.map_or(0, Element::bytes));
         Scratch { keys: [0, words], rows: 2 * words, radix, bytes: radix + radix_bytes }
     }
 }
 
 impl Sort {
-    /// Compiles a sort by columns, the most significant first; `row` is the type of row numbers, `U32` or `U64`.
+    /// Compiles a sort by columns, the most significant first; `row` is the type of row numbers, `U32` or `U64`, or
+    /// none.
     ///
     /// # Errors
-    /// [`GpuError::Contract`] without columns, for bits that a type does not have, and other types of row numbers;
-    /// those of [`Device::compile`].
-    pub fn new(device: &Device, columns: &[SortColumn], row: Element) -> Result<Sort> {
-        Sort::with_tuning(device, columns, row, |key| {
-            RadixTuning::of(device.info().shared_memory_per_block, key, Some(row))
-        })
+    /// [`GpuError::Contract`] without columns, for bits that a type does not have, other types of row numbers, and none
+    /// where keys are not sorted as they are; those of [`Device::compile`].
+    pub fn new(device: &Device, columns: &[SortColumn], row: Option<Element>) -> Result<Sort> {
+        Sort::with_tuning(device, columns, row, |key| RadixTuning::of(device.info().shared_memory_per_block, key, row))
     }
 
     /// The same, cut as told for each type of keys.
@@ -272,31 +271,35 @@ impl Sort {
     pub fn with_tuning(
         device: &Device,
         columns: &[SortColumn],
-        row: Element,
+        row: Option<Element>,
         tuning: impl Fn(Element) -> RadixTuning,
     ) -> Result<Sort> {
-        if columns.is_empty() || !matches!(row, Element::U32 | Element::U64) {
+        if columns.is_empty() || !matches!(row, None | Some(Element::U32 | Element::U64)) {
+            let row = row.map_or_else(|| "no type".to_string(), |row| row.to_string());
             let message = format!("sort: {} keys, row numbers of {row}: at least one key, u32 or u64", columns.len());
             return Err(GpuError::Contract(message));
+        }
+        if row.is_none() && !is_direct(columns) {
+            return Err(GpuError::Contract("sort: keys that are not sorted as they are, without row numbers".into()));
         }
         columns.iter().try_for_each(SortColumn::check)?;
         let columns = columns.to_vec();
         let direct = is_direct(&columns);
         let pieces = if direct { Vec::new() } else { words(&columns) };
         let mut words = Vec::new();
-        if !direct {
+        if let Some(row) = row.filter(|_| !direct) {
             let module = device.compile(&program(&columns, &pieces, row))?;
             for (number, pieces) in pieces.into_iter().enumerate() {
                 words.push((pieces, module.kernel(&format!("sort_word{number}"))?));
             }
         }
         let key = if direct { columns[0].element } else { Element::U64 };
-        let radix = RadixSort::with_tuning(device, key, Some(row), tuning(key))?;
+        let radix = RadixSort::with_tuning(device, key, row, tuning(key))?;
         Ok(Sort { columns, row, words, radix, multiprocessors: device.info().multiprocessors })
     }
 
-    /// Type of row numbers.
-    pub fn row(&self) -> Element {
+    /// Type of row numbers, if it gives some.
+    pub fn row(&self) -> Option<Element> {
         self.row
     }
 
@@ -309,7 +312,7 @@ impl Sort {
         self.scratch(rows).bytes
     }
 
-    /// Writes the row numbers in the order of the keys to `rows`.
+    /// Writes the row numbers in the order of the keys to `rows`, if the sort gives some.
     ///
     /// # Errors
     /// [`GpuError::Contract`] for other keys than the sort was made for, other lengths, more rows than row numbers tell
@@ -318,21 +321,21 @@ impl Sort {
         &self,
         queue: &mut impl Queue,
         keys: &[SortKey<'_>],
-        rows: &DeviceSlice,
+        rows: Option<&DeviceSlice>,
         scratch: &DeviceBuffer,
     ) -> Result<()> {
-        self.check(keys, rows)?;
-        let parts = self.scratch(rows.len());
+        let len = self.check(keys, rows)?;
+        let parts = self.scratch(len);
         check_scratch("sort", scratch, parts.bytes)?;
-        if rows.is_empty() {
+        if len == 0 {
             return Ok(());
         }
         let key = self.radix.key();
-        let place = |at, element| DeviceSlice::new(scratch, at, element, rows.len());
+        let place = |at, element| DeviceSlice::new(scratch, at, element, len);
         let (words, other) = (place(parts.keys[0], key)?, place(parts.keys[1], key)?);
-        let other_rows = place(parts.rows, self.row)?;
-        let other = Records { keys: &other, values: Some(&other_rows) };
-        let sorted = Records { keys: &words, values: Some(rows) };
+        let other_rows = self.row.map(|row| place(parts.rows, row)).transpose()?;
+        let other = Records { keys: &other, values: other_rows.as_ref() };
+        let sorted = Records { keys: &words, values: rows };
         let radix = scratch.part(parts.radix, parts.bytes - parts.radix)?;
         if self.words.is_empty() {
             let SortColumn { bits, descending, .. } = self.columns[0];
@@ -341,15 +344,16 @@ impl Sort {
             return self.radix.launch(queue, input, sorted, other, &order, &radix);
         }
         for (number, (pieces, kernel)) in self.words.iter().enumerate() {
-            let params = if number == 0 { Params::new().null() } else { Params::new().slice(rows) };
-            let mut params = params.slice(&words).u64(rows.len());
+            let order = rows.filter(|_| number > 0);
+            let params = order.map_or_else(|| Params::new().null(), |order| Params::new().slice(order));
+            let mut params = params.slice(&words).u64(len);
             for column in word_columns(pieces) {
                 params = params.slice(keys[column].values);
                 if let Some(valid) = keys[column].valid {
                     params = params.slice(valid);
                 }
             }
-            let grid = rows.len().div_ceil(BLOCK.into()).min(u64::from(self.multiprocessors * BLOCKS)) as u32;
+            let grid = len.div_ceil(BLOCK.into()).min(u64::from(self.multiprocessors * BLOCKS)) as u32;
             queue.launch(kernel, LaunchShape { grid, block: BLOCK, shared_bytes: 0 }, &params)?;
             let order = RadixOrder { bits: 0..word_bits(pieces), descending: false };
             if number == 0 {
@@ -361,21 +365,30 @@ impl Sort {
         Ok(())
     }
 
-    fn check(&self, keys: &[SortKey<'_>], rows: &DeviceSlice) -> Result<()> {
+    /// Checks the operands; the number of rows.
+    fn check(&self, keys: &[SortKey<'_>], rows: Option<&DeviceSlice>) -> Result<u64> {
         if keys.len() != self.columns.len() {
             let message = format!("sort: {} keys, and {} are needed", keys.len(), self.columns.len());
             return Err(GpuError::Contract(message));
         }
-        check_element("sort", "the row numbers", rows, self.row)?;
-        check_rows(self.row, rows.len())?;
+        let len = match (rows, self.row) {
+            (Some(rows), Some(row)) => {
+                check_element("sort", "the row numbers", rows, row)?;
+                check_rows(row, rows.len())?;
+                rows.len()
+            }
+            (None, None) => keys[0].values.len(),
+            (Some(_), None) => return Err(GpuError::Contract("sort: row numbers of a sort that has none".into())),
+            (None, Some(_)) => return Err(GpuError::Contract("sort: no place for row numbers".into())),
+        };
         for (number, (key, column)) in keys.iter().zip(&self.columns).enumerate() {
             check_element("sort", &format!("key {number}"), key.values, column.element)?;
-            check_length("sort", &format!("key {number}"), key.values, rows.len())?;
+            check_length("sort", &format!("key {number}"), key.values, len)?;
             match (key.valid, column.nulls) {
                 (None, Nulls::Absent) => {}
                 (Some(valid), Nulls::First | Nulls::Last) => {
                     check_element("sort", &format!("the validity of key {number}"), valid, Element::U8)?;
-                    check_length("sort", &format!("the validity of key {number}"), valid, rows.len())?;
+                    check_length("sort", &format!("the validity of key {number}"), valid, len)?;
                 }
                 (valid, nulls) => {
                     let given = if valid.is_some() { "validity" } else { "no validity" };
@@ -383,7 +396,7 @@ impl Sort {
                 }
             }
         }
-        Ok(())
+        Ok(len)
     }
 }
 

@@ -56,7 +56,7 @@ fn sorts_of_lengths_around_a_tile_and_of_null_alone() {
     let column = SortColumn { nulls: Nulls::Last, descending: true, ..SortColumn::of(Element::I32) };
     for order in orders(&ORDERS[..3]) {
         let mut rig = Rig::new(order);
-        let sort = Sort::with_tuning(&rig.device, &[column], Element::U32, |_| TUNING).unwrap();
+        let sort = Sort::with_tuning(&rig.device, &[column], Some(Element::U32), |_| TUNING).unwrap();
         for n in lengths(u64::from(TUNING.threads * TUNING.items)) {
             let keys: Vec<i32> = noise(7).map(|x| x as i32 >> 20).take(n).collect();
             for are_null in [false, true] {
@@ -69,7 +69,7 @@ fn sorts_of_lengths_around_a_tile_and_of_null_alone() {
                 let rows = room(&rig, Element::U32, n);
                 let memory = scratch(&rig, sort.scratch_bytes(n as u64));
                 let key = SortKey { values: &values, valid: Some(&valid) };
-                sort.launch(&mut rig.stream, &[key], &rows, &memory).unwrap();
+                sort.launch(&mut rig.stream, &[key], Some(&rows), &memory).unwrap();
                 assert!(taken::<u32>(&mut rig, &rows) == expected, "{n} rows, all NULL: {are_null}, {order:?}");
             }
         }

@@ -75,10 +75,10 @@ fn rows_are_sorted_and_columns_merged() {
     let mut rig = small_device();
     let keys: Vec<u32> = noise(7).map(|x| x as u32 % 3000).take(20_000).collect();
     let values = given(&mut rig, Element::U32, &keys);
-    let sort = Sort::new(&rig.device, &[SortColumn::of(Element::U32)], Element::U32).unwrap();
+    let sort = Sort::new(&rig.device, &[SortColumn::of(Element::U32)], Some(Element::U32)).unwrap();
     let (rows, memory) = (room(&rig, Element::U32, 20_000), scratch(&rig, sort.scratch_bytes(20_000)));
     let key = SortKey { values: &values, valid: None };
-    sort.launch(&mut rig.stream, &[key], &rows, &memory).unwrap();
+    sort.launch(&mut rig.stream, &[key], Some(&rows), &memory).unwrap();
     let mut expected: Vec<u32> = (0..20_000).collect();
     expected.sort_by_key(|row| keys[*row as usize]);
     assert_eq!(taken::<u32>(&mut rig, &rows), expected);

@@ -29,7 +29,7 @@ impl Column {
 }
 
 fn check(rig: &mut Rig, columns: &[SortColumn], data: &[Column], rows: usize, row: Element) {
-    let sort = Sort::with_tuning(&rig.device, columns, row, |_| TUNING).unwrap();
+    let sort = Sort::with_tuning(&rig.device, columns, Some(row), |_| TUNING).unwrap();
     let slices: Vec<_> = columns
         .iter()
         .zip(data)
@@ -43,7 +43,7 @@ fn check(rig: &mut Rig, columns: &[SortColumn], data: &[Column], rows: usize, ro
     let order = rig.upload(&vec![u64::MAX; rows]);
     let scratch = rig.device.buffer(sort.scratch_bytes(rows as u64), "scratch").unwrap();
     let output = DeviceSlice::new(&order, 0, row, rows as u64).unwrap();
-    sort.launch(&mut rig.stream, &keys, &output, &scratch).unwrap();
+    sort.launch(&mut rig.stream, &keys, Some(&output), &scratch).unwrap();
     let bits: Vec<_> = data.iter().map(|column| column.bits.clone()).collect();
     let found: Vec<u64> = match row {
         Element::U32 => rig.download::<u32>(&order)[..rows].iter().map(|row| u64::from(*row)).collect(),
@@ -114,15 +114,17 @@ fn what_does_not_fit_is_refused() {
     };
     let column = SortColumn::of(Element::I32);
     let made = |columns: &[SortColumn], row| Sort::with_tuning(&rig.device, columns, row, |_| TUNING).map(drop);
-    assert!(message(made(&[], Element::U32)).contains("0 keys"));
-    assert!(message(made(&[column], Element::I32)).contains("i32"));
-    assert!(message(made(&[SortColumn { bits: 31, ..column }], Element::U32)).contains("31 bits"));
+    let numbered = Some(Element::U32);
+    assert!(message(made(&[], numbered)).contains("0 keys"));
+    assert!(message(made(&[column], Some(Element::I32))).contains("i32"));
+    assert!(message(made(&[SortColumn { bits: 31, ..column }], numbered)).contains("31 bits"));
     let wide = SortColumn { bits: 33, ..SortColumn::of(Element::U32) };
-    assert!(message(made(&[wide], Element::U32)).contains("33 bits"));
+    assert!(message(made(&[wide], numbered)).contains("33 bits"));
+    assert!(message(made(&[column, column], None)).contains("without row numbers"));
 
     let columns =
         [SortColumn { nulls: Nulls::Last, ..column }, SortColumn { bits: 12, ..SortColumn::of(Element::U32) }];
-    let sort = Sort::with_tuning(&rig.device, &columns, Element::U32, |_| TUNING).unwrap();
+    let sort = Sort::with_tuning(&rig.device, &columns, numbered, |_| TUNING).unwrap();
     let buffer = rig.device.buffer(4096, "operands").unwrap();
     let slice = |element, len| DeviceSlice::new(&buffer, 0, element, len).unwrap();
     let (values, codes, valid) = (slice(Element::I32, 50), slice(Element::U32, 50), slice(Element::U8, 50));
@@ -131,7 +133,8 @@ fn what_does_not_fit_is_refused() {
     let small = rig.device.buffer(sort.scratch_bytes(50) - 1, "scratch").unwrap();
     let second = SortKey { values: &codes, valid: None };
     let first = |valid| SortKey { values: &values, valid };
-    let mut launch = |keys: &[SortKey<'_>], scratch| message(sort.launch(&mut rig.stream, keys, &rows, scratch));
+    let given = Some(&rows);
+    let mut launch = |keys: &[SortKey<'_>], scratch| message(sort.launch(&mut rig.stream, keys, given, scratch));
     assert!(launch(&[second], &scratch).contains("1 keys, and 2"));
     assert!(launch(&[first(None), second], &scratch).contains("no validity"));
     assert!(launch(&[first(Some(&short)), second], &scratch).contains("49"));
@@ -144,11 +147,32 @@ fn what_a_sort_takes_is_known_before_it_is_made() {
     let rig = Rig::new(LaneOrder::Forward);
     let column = SortColumn { descending: true, ..SortColumn::of(Element::U128) };
     for columns in [vec![column; 2], vec![SortColumn::of(Element::U32)]] {
-        let spec = SortSpec { columns, row: Element::U32 };
+        let spec = SortSpec { columns, row: Some(Element::U32) };
         let sort = Sort::new(&rig.device, &spec.columns, spec.row).unwrap();
         assert!(spec.programs(rig.device.info()).iter().all(|program| rig.device.is_compiled(program)));
         for rows in [0, 1, 5_000, 1 << 20] {
             assert_eq!(spec.scratch_bytes(rig.device.info(), rows), sort.scratch_bytes(rows), "{rows} rows");
         }
     }
+}
+
+#[test]
+fn keys_alone_are_left_in_order() {
+    let mut rig = Rig::new(LaneOrder::Forward);
+    let column = SortColumn { bits: 20, descending: true, ..SortColumn::of(Element::U32) };
+    let mut drawn: Vec<u32> = randoms(5_000, 3).map(|bits| bits as u32 & 0xf_ffff).collect();
+    let spec = SortSpec { columns: vec![column], row: None };
+    assert!(spec.leaves_keys());
+    let sort = Sort::new(&rig.device, &spec.columns, spec.row).unwrap();
+    let keys = rig.upload(&drawn);
+    let values = DeviceSlice::new(&keys, 0, Element::U32, drawn.len() as u64).unwrap();
+    let bytes = sort.scratch_bytes(drawn.len() as u64);
+    assert_eq!(bytes, spec.scratch_bytes(rig.device.info(), drawn.len() as u64));
+    let scratch = rig.device.buffer(bytes, "scratch").unwrap();
+    let key = SortKey { values: &values, valid: None };
+    let numbered = sort.launch(&mut rig.stream, &[key], Some(&values), &scratch);
+    assert!(matches!(numbered, Err(GpuError::Contract(message)) if message.contains("has none")));
+    sort.launch(&mut rig.stream, &[key], None, &scratch).unwrap();
+    drawn.sort_unstable_by(|a, b| b.cmp(a));
+    assert!(rig.download::<u32>(&scratch)[..drawn.len()] == drawn[..]);
 }

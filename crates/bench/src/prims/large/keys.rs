@@ -57,10 +57,10 @@ pub(super) fn sort(large: &mut Large<'_, '_>) -> Result<Sample, Failure> {
     let (keys, valid) = (large.keys()?, large.made("large_flags", Element::U8, large.n, 0)?);
     let rows = large.room(Element::U64, large.n)?;
     let column = SortColumn { nulls: Nulls::Last, ..SortColumn::of(Element::U32) };
-    let sort = Sort::new(&large.bench.device, &[column], Element::U64)?;
+    let sort = Sort::new(&large.bench.device, &[column], Some(Element::U64))?;
     let memory = large.scratch(sort.scratch_bytes(large.n))?;
     let key = SortKey { values: &keys, valid: Some(&valid) };
-    let ms = large.time(&[&keys, &valid], &[&rows], &memory, |work| sort.launch(work, &[key], &rows, &memory))?;
+    let ms = large.time(&[&keys, &valid], &[&rows], &memory, |work| sort.launch(work, &[key], Some(&rows), &memory))?;
     large.check(
         "large_sorted_rows",
         large.n,
