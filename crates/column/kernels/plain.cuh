@@ -46,6 +46,15 @@ template <int SLOTS, typename T> WC_DEVICE void wc_load_slots(T (&target)[SLOTS]
     }
 }
 
+// The same where each value lies STRIDE values behind the one before.
+template <int SLOTS, int STRIDE, typename T>
+WC_DEVICE void wc_load_apart(T (&target)[SLOTS], const T* source, uint32_t lane) {
+#pragma unroll
+    for (int slot = 0; slot < SLOTS; ++slot) {
+        target[slot] = wc_load_cached(source + (128u * (slot / 4) + 4 * lane + slot % 4) * STRIDE);
+    }
+}
+
 // The lane's validity bits of one step, bit k for slot k; all ones where the segment has no nulls.
 template <int SLOTS> WC_DEVICE uint32_t wc_load_valid(const uint32_t* words, uint32_t first_row, uint32_t lane) {
     if (words == nullptr) return 0xffffffffu;

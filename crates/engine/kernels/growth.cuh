@@ -1,7 +1,7 @@
 // Entries of tables that have grown, moved to where the larger ones have them (crates/engine/src/exec/growth.rs).
 
-// Purpose: enter the keys of a table into a larger one that is empty. Inputs: keys + 1, or the states and words of keys
-// of WC_KEY_WORDS words, a slot each; zero where there is no key. Output: the larger table, and in place of each key or
+// Purpose: enter the keys of a table into a larger one that is empty. Inputs: keys + 1 where WC_KEY_WORDS is zero, or
+// the states and words of keys of so many words, a slot each; zero where there is no key. Output: the larger table, and in place of each key or
 // state 1 + its new slot. Mapping: one thread a slot, grid-stride.
 struct GrowKeysParams {
     uint64_t* from; const uint64_t* from_words; uint64_t slots;
@@ -13,7 +13,7 @@ WC_KERNEL(grow_keys, GrowKeysParams, 256, 1) {
         const uint64_t key = p.from[slot];
         if (key == 0) continue;
         bool is_new;
-#if WC_KEY_WORDS == 1
+#if WC_KEY_WORDS == 0
         const uint64_t at = wc_table_enter(p.to, p.mask, p.seed, key - 1, &is_new);
 #else
         uint64_t words[WC_KEY_WORDS];
@@ -24,6 +24,35 @@ WC_KERNEL(grow_keys, GrowKeysParams, 256, 1) {
         p.from[slot] = at == ~0ULL ? 0 : at + 1;
     }
 }
+
+#if WC_SLOT_WORDS > 0
+// Purpose: enter the groups of a table into a larger one that is empty. Inputs: slots of WC_SLOT_WORDS words, key + 1
+// or the state of a slot and WC_KEY_WORDS words, then cells from WC_FIRST_CELL on. Output: the larger table. Mapping:
+// one thread a slot, grid-stride.
+struct GrowGroupsParams {
+    const uint64_t* from; uint64_t slots; uint64_t* to; uint64_t mask; uint64_t seed; uint64_t* control;
+};
+WC_KERNEL(grow_groups, GrowGroupsParams, 256, 1) {
+    const uint64_t step = (uint64_t)gridDim.x * blockDim.x;
+    for (uint64_t slot = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; slot < p.slots; slot += step) {
+        const uint64_t* const group = p.from + slot * WC_SLOT_WORDS;
+        if (group[0] == 0) continue;
+        bool is_new;
+#if WC_KEY_WORDS == 0
+        const uint64_t at = wc_table_enter<WC_SLOT_WORDS>(p.to, p.mask, p.seed, group[0] - 1, &is_new);
+#else
+        uint64_t words[WC_KEY_WORDS];
+        for (int word = 0; word < WC_KEY_WORDS; ++word) words[word] = group[1 + word];
+        const uint64_t at = wc_wide_enter<WC_SLOT_WORDS>(p.to, p.to + 1, p.mask, p.seed, words, &is_new);
+#endif
+        if (at == ~0ULL) {
+            atomicOr((uint32_t*)(p.control + 1), (uint32_t)WC_LONG_RUN);
+            continue;
+        }
+        for (int word = WC_FIRST_CELL; word < WC_SLOT_WORDS; ++word) p.to[at * WC_SLOT_WORDS + word] = group[word];
+    }
+}
+#endif
 
 // Purpose: move a value of `width` bytes of each entry. Inputs: 1 + the new slot of each old one, or zero; the values
 // by old slot. Output: the values by new slot. Mapping: one thread a slot, grid-stride.

@@ -58,12 +58,13 @@ WC_DEVICE uint64_t wc_table_find(const uint64_t* keys, uint64_t mask, uint64_t s
     return ~0ULL;
 }
 
-// The slot of a key, entered if it is new; all ones if no slot is left for it.
+// The slot of a key, entered if it is new; all ones if no slot is left for it. Keys lie STRIDE words apart.
+template <int STRIDE = 1>
 WC_DEVICE uint64_t wc_table_enter(uint64_t* keys, uint64_t mask, uint64_t seed, uint64_t key, bool* is_new) {
     uint64_t slot = wc_hash(key ^ seed) & mask;
     for (uint64_t tries = 0; tries <= mask && tries < WC_RUN_MAX; ++tries, slot = (slot + 1) & mask) {
-        uint64_t found = wc_load_relaxed(keys + slot);
-        if (found == 0) found = wc_compare_swap(keys + slot, 0, key + 1);
+        uint64_t found = wc_load_relaxed(keys + slot * STRIDE);
+        if (found == 0) found = wc_compare_swap(keys + slot * STRIDE, 0, key + 1);
         *is_new = found == 0;
         if (found == 0 || found == key + 1) return slot;
     }

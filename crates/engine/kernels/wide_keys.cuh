@@ -2,7 +2,8 @@
 // arithmetic of months.
 //
 // A slot's state is zero, or a hash of its key with the lowest two bits 1 (being written) or 2 (written); words lie
-// side by side, WORDS a slot. A writer claims the state, writes the words and releases the state; a reader acquires the
+// side by side, WORDS a slot. Where a STRIDE is given, slots have so many words, the state and those of the key the
+// first of them. A writer claims the state, writes the words and releases the state; a reader acquires the
 // state before it looks at the words, so that no key is seen half.
 
 // The bits of a float as a key: both zeros are one value, all NaNs another.
@@ -44,20 +45,21 @@ WC_DEVICE uint64_t wc_wide_find(const uint64_t* states, const uint64_t* words, u
 }
 
 // The slot of a key, entered if it is new; all ones if no slot is left for it.
-template <int WORDS>
+template <int STRIDE = 0, int WORDS>
 WC_DEVICE uint64_t wc_wide_enter(uint64_t* states, uint64_t* words, uint64_t mask, uint64_t seed,
                                  const uint64_t (&key)[WORDS], bool* is_new) {
     const uint64_t hash = wc_wide_hash(seed, key);
     const uint64_t writing = (hash & ~3ULL) | 1, written = (hash & ~3ULL) | 2;
+    constexpr int OF_STATES = STRIDE == 0 ? 1 : STRIDE, OF_WORDS = STRIDE == 0 ? WORDS : STRIDE;
     uint64_t slot = hash >> 2 & mask;
     *is_new = false;
     for (uint64_t tries = 0; tries <= mask && tries < WC_RUN_MAX;) {
-        const uint64_t state = wc_load_acquire(states + slot);
+        const uint64_t state = wc_load_acquire(states + slot * OF_STATES);
         if (state == 0) {
             // Whoever loses the race looks at the slot again, which now has a state.
-            if (wc_compare_swap(states + slot, 0, writing) != 0) continue;
-            for (int word = 0; word < WORDS; ++word) words[slot * WORDS + word] = key[word];
-            wc_store_release(states + slot, written);
+            if (wc_compare_swap(states + slot * OF_STATES, 0, writing) != 0) continue;
+            for (int word = 0; word < WORDS; ++word) words[slot * OF_WORDS + word] = key[word];
+            wc_store_release(states + slot * OF_STATES, written);
             *is_new = true;
             return slot;
         }
@@ -65,7 +67,7 @@ WC_DEVICE uint64_t wc_wide_enter(uint64_t* states, uint64_t* words, uint64_t mas
             wc_backoff();
             continue;
         }
-        if (state == written && wc_wide_same(words + slot * WORDS, key)) return slot;
+        if (state == written && wc_wide_same(words + slot * OF_WORDS, key)) return slot;
         slot = (slot + 1) & mask;
         ++tries;
     }

@@ -33,6 +33,8 @@ pub struct ColumnLayout {
     bytes: f64,
     /// Whether values are in ascending order.
     sorted: bool,
+    /// Distance of plain values, in values.
+    stride: usize,
 }
 
 /// The form of loaded values.
@@ -57,13 +59,14 @@ impl ColumnLayout {
             codes: column.lookup().map_or(0, |values| values.bytes() / column.storage().width()),
             bytes: column.bytes_per_value(),
             sorted: column.facts().is_sorted(),
+            stride: 1,
         }
     }
 
-    /// The layout of plain values that are no column: the cells of groups.
-    pub fn plain(storage: Storage) -> ColumnLayout {
+    /// The layout of plain values that are no column, each so many values behind the one before: the cells of groups.
+    pub fn plain(storage: Storage, stride: usize) -> ColumnLayout {
         let bytes = storage.width() as f64;
-        ColumnLayout { storage, segments: Encoding::Plain, lookup: None, codes: 0, bytes, sorted: false }
+        ColumnLayout { storage, segments: Encoding::Plain, lookup: None, codes: 0, bytes, sorted: false, stride }
     }
 
     /// Bytes of a value in memory, without references.
@@ -274,9 +277,13 @@ impl ColumnReader {
     pub fn load(&self, prefix: &str, base: &str, slots: usize, again: bool) -> String {
         let column = self.column;
         let values = match self.layout.access() {
-            Access::Arrays => {
-                format!("            wc_load_slots<{slots}>({prefix}{column}, c{column} + {base}, lane);\n")
-            }
+            Access::Arrays => match self.layout.stride {
+                1 => format!("            wc_load_slots<{slots}>({prefix}{column}, c{column} + {base}, lane);\n"),
+                stride => {
+                    let first = format!("c{column} + (uint64_t){base} * {stride}");
+                    format!("            wc_load_apart<{slots}, {stride}>({prefix}{column}, {first}, lane);\n")
+                }
+            },
             Access::Words(_) => {
                 let again = if again { "<true>" } else { "" };
                 format!("            {prefix}{column}.load{again}(c{column}, {base}, lane);\n")
@@ -391,7 +398,10 @@ impl ColumnReader {
     pub fn gather(&self) -> String {
         let column = self.column;
         self.lookup(match self.layout.access() {
-            Access::Arrays => format!("wc_load_cached(c{column} + row)"),
+            Access::Arrays => match self.layout.stride {
+                1 => format!("wc_load_cached(c{column} + row)"),
+                stride => format!("wc_load_cached(c{column} + (uint64_t)row * {stride})"),
+            },
             Access::Words(packed) => {
                 let reference = self.reference_or(&format!("wc_load_cached(f{column} + row / 1024)"));
                 let c_type = self.layout.stored().c_name();

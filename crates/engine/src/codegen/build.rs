@@ -65,7 +65,10 @@ pub(super) fn build_row(rows: &mut RowWriter, keys: &[&Expr], payload: &[&Expr],
             "entry".to_string()
         }
         Index::Wide { states, words } => {
-            let target = rows.with_emitter(|emitter| wide_table(emitter, (states, words), table.places, table.seed));
+            let target = rows.with_emitter(|emitter| {
+                let at = (states, Argument::Region(words));
+                wide_table(emitter, at, (table.places, table.seed))
+            });
             rows.line(&format!("const uint64_t key[] = {{{}}};", packed.list()));
             rows.line("bool is_new;");
             rows.line(&format!("const uint64_t entry = wc_wide_enter({target}, key, &is_new);"));

@@ -41,11 +41,15 @@ impl BoundGroups {
         let places = params.add("uint64_t", Argument::U64(self.places));
         // A table of one group has it whether rows have come or not.
         let (marks, mark) = if self.grouping == Grouping::Single {
-            (String::new(), "1")
+            (String::new(), "1".to_string())
         } else {
             let ty = self.mark_type();
             let marks = params.add(&format!("const {ty}*"), Argument::Region(self.memory.seen));
-            let of_place = if self.mark_bytes() == 8 { "marks[place]" } else { "marks[place] != 0 ? place + 1 : 0" };
+            let of_place = match (self.slot_words(), self.mark_bytes()) {
+                (Some(words), _) => format!("marks[place * {words}]"),
+                (None, 8) => "marks[place]".to_string(),
+                (None, _) => "marks[place] != 0 ? place + 1 : 0".to_string(),
+            };
             (format!("    const {ty}* const marks = {marks};\n"), of_place)
         };
         let (columns, registers) = self.columns(&mut params);
@@ -100,19 +104,19 @@ impl BoundGroups {
         let facts = self.column_facts();
         let mut text = String::new();
         let mut registers = vec![Some(Value::new(facts[0].clone(), "entry".into(), None))];
-        if let Some(words) = self.memory.words {
-            let words = params.add("const uint64_t*", Argument::Region(words));
+        if let Some(slot) = self.slot_words().filter(|_| self.pack.is_wide()) {
+            let words = params.add("const uint64_t*", Argument::Within(self.memory.seen, 8));
             for word in 0..self.pack.words {
-                text += &format!("const uint64_t w{word} = {words}[place * {} + {word}];\n", self.pack.words);
+                text += &format!("const uint64_t w{word} = {words}[place * {slot} + {word}];\n");
                 registers.push(Some(Value::new(facts[1 + word].clone(), format!("w{word}"), None)));
             }
         }
         let first_cell = registers.len();
-        let cells = params.add("const uint64_t*", Argument::Region(self.memory.cells));
+        let cells = params.add("const uint64_t*", self.memory.first_cell(self));
         let places = params.add("uint64_t", Argument::U64(self.places));
         let copies = (self.copies > 1).then(|| params.add("uint64_t", Argument::U64(self.copies)));
         for (cell, facts) in facts[first_cell..].iter().enumerate() {
-            let at = format!("{cells} + {cell} * {places} + place");
+            let at = self.cell_at((&cells, &places), cell, "place");
             match &copies {
                 None => text += &format!("const uint64_t b{cell} = *({at});\n"),
                 Some(copies) => {

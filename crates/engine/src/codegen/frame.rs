@@ -33,7 +33,7 @@ impl BoundSink {
         ops.resize(bound.cell_count, CellOp::Add);
         match bound.grouping {
             Grouping::Single => {
-                let cells = params.add("uint64_t*", Argument::Region(bound.memory.cells));
+                let cells = params.add("uint64_t*", bound.memory.first_cell(bound));
                 let seen = params.add("uint8_t*", Argument::Region(bound.memory.seen));
                 // Where another pipeline scans the group its cells are columns.
                 let places = (bound.places > 1).then(|| params.add("uint64_t", Argument::U64(bound.places)));
@@ -72,7 +72,7 @@ impl BoundSink {
                 let _ = writeln!(after, "    if (threadIdx.x == 0) *{seen} = 1;");
             }
             Grouping::Private => {
-                let cells = params.add("uint64_t*", Argument::Region(bound.memory.cells));
+                let cells = params.add("uint64_t*", bound.memory.first_cell(bound));
                 let seen = params.add(&format!("{}*", bound.mark_type()), Argument::Region(bound.memory.seen));
                 let groups = params.add("uint64_t", Argument::U64(bound.pack.domain));
                 let (places, mark) = (places_of(bound, &groups, params), bound.mark("group"));
@@ -113,7 +113,7 @@ impl BoundSink {
                 let _ = writeln!(after, "    }}");
             }
             Grouping::Shared => {
-                let cells = params.add("uint64_t*", Argument::Region(bound.memory.cells));
+                let cells = params.add("uint64_t*", bound.memory.first_cell(bound));
                 let seen = params.add(&format!("{}*", bound.mark_type()), Argument::Region(bound.memory.seen));
                 let groups = params.add("uint64_t", Argument::U64(bound.pack.domain));
                 let (places, mark) = (places_of(bound, &groups, params), bound.mark("group"));
@@ -142,7 +142,7 @@ impl BoundSink {
                 );
             }
             Grouping::Dense if bound.copies > 1 => {
-                let cells = params.add("uint64_t*", Argument::Region(bound.memory.cells));
+                let cells = params.add("uint64_t*", bound.memory.first_cell(bound));
                 let copies = params.add("uint64_t", Argument::U64(bound.copies));
                 let words = params.add("uint64_t", Argument::U64(bound.places * bound.cell_count as u64));
                 let _ = writeln!(before, "    uint64_t* const copy = {cells} + (block & ({copies} - 1)) * {words};");

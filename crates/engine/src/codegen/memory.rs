@@ -260,15 +260,12 @@ impl MatchesMemory {
 /// The regions of groups.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct GroupsMemory {
-    /// A byte a place (dense), or 8 bytes a slot: key + 1 (hashed, and where another pipeline scans the groups), or the
-    /// slot's state where a key has several words; zero where there is no group.
+    /// A byte a place (dense), or 8 bytes a place: key + 1 (hashed, and where another pipeline scans the groups), or the
+    /// slot's state where a key has several words; zero where there is no group. Where slots have all of a group, those
+    /// ([`GroupsPlan::slot_words`]).
     pub(crate) seen: Region,
-    /// Keys of several words, side by side.
-    pub(crate) words: Option<Region>,
-    /// The same where another pipeline scans the groups: 8 bytes a place for each word.
-    pub(crate) word_columns: Option<Region>,
-    /// Cells: for each copy and cell, 8 bytes a place.
-    pub(crate) cells: Region,
+    /// Cells: for each copy and cell, 8 bytes a place; none where slots have them.
+    pub(crate) cells: Option<Region>,
     /// Groups in the order in which warps have found them.
     pub(crate) ordered: Option<OrderedMemory>,
 }
@@ -292,23 +289,42 @@ impl GroupsMemory {
             counter: arena.zeroed(8),
         });
         // The marks stand before the cells: small tables come back in one copy of both.
-        let seen = arena.zeroed(plan.places as usize * plan.mark_bytes());
-        let cells = arena.zeroed(plan.cell_bytes() * plan.copies as usize);
-        let words = plan.pack.is_wide().then(|| arena.scratch(plan.places as usize * 8 * plan.pack.words));
-        let word_columns = words.filter(|_| plan.has_word_columns()).map(|words| arena.scratch(words.bytes()));
-        GroupsMemory { seen, words, word_columns, cells, ordered }
+        let mark_bytes = plan.slot_words().map_or(plan.mark_bytes(), |words| 8 * words);
+        let seen = arena.zeroed(plan.places as usize * mark_bytes);
+        let cells = plan.slot_words().is_none().then(|| arena.zeroed(plan.cell_bytes() * plan.copies as usize));
+        GroupsMemory { seen, cells, ordered }
     }
 
     /// Bytes of the table.
     pub(crate) fn bytes(&self) -> usize {
         let ordered = self.ordered.map_or(0, |ordered| ordered.seen.bytes() + ordered.cells.bytes());
-        self.seen.bytes() + self.cells.bytes() + ordered
+        self.seen.bytes() + self.cells.map_or(0, |cells| cells.bytes()) + ordered
     }
 
-    /// For each range of places side by side: marks, columns of words and cells, and the number of places.
-    pub(crate) fn ranges(&self, plan: &GroupsPlan) -> impl Iterator<Item = (Region, Option<Region>, Region, u64)> {
-        let ordered = self.ordered.zip(plan.ordered).map(|(at, ordered)| (at.seen, None, at.cells, ordered.places));
-        std::iter::once((self.seen, self.word_columns, self.cells, plan.places)).chain(ordered)
+    /// For each range of places side by side: marks, the cells where they are no part of slots, and the number of
+    /// places.
+    pub(crate) fn ranges(&self, plan: &GroupsPlan) -> impl Iterator<Item = (Region, Option<Region>, u64)> {
+        let ordered = self.ordered.zip(plan.ordered).map(|(at, ordered)| (at.seen, Some(at.cells), ordered.places));
+        std::iter::once((self.seen, self.cells, plan.places)).chain(ordered)
+    }
+
+    /// The first cell of the first group, as an operand.
+    pub(crate) fn first_cell(&self, plan: &GroupsPlan) -> Argument {
+        match self.cells {
+            Some(cells) => Argument::Region(cells),
+            None => Argument::Within(self.seen, 8 * plan.first_cell()),
+        }
+    }
+}
+
+impl GroupsPlan {
+    /// The address of a cell of the group at a place; `cells` is that of the first cell of the first group, `places`
+    /// the number of places.
+    pub(crate) fn cell_at(&self, (cells, places): (&str, &str), cell: usize, place: &str) -> String {
+        match self.slot_words() {
+            Some(words) => format!("{cells} + {place} * {words} + {cell}"),
+            None => format!("{cells} + {cell} * {places} + {place}"),
+        }
     }
 }
 

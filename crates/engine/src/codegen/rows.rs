@@ -227,7 +227,8 @@ impl<'a> RowWriter<'a> {
                 self.line(&format!("const bool {found} = {entry} != ~0ULL;"));
             }
             Index::Wide { states, words } => {
-                let target = self.with_emitter(|emitter| wide_table(emitter, (states, words), places, seed));
+                let target =
+                    self.with_emitter(|emitter| wide_table(emitter, (states, Argument::Region(words)), (places, seed)));
                 let name = self.name();
                 self.line(&format!("const uint64_t {name}[] = {{{}}};", key.list()));
                 let find = format!("wc_wide_find({target}, {name})");

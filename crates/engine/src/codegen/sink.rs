@@ -118,8 +118,8 @@ fn aggregate_row(
         Grouping::Single => None,
         _ => Some(rows.with_emitter(|emitter| bound.pack.emit(emitter, &keys))),
     };
-    let mut group = match (&packed, bound.memory.words) {
-        (Some(packed), None) => packed.word().to_string(),
+    let mut group = match &packed {
+        Some(packed) if !bound.pack.is_wide() => packed.word().to_string(),
         _ => String::new(),
     };
     if let Some(runs) = &bound.runs {
@@ -142,32 +142,22 @@ fn aggregate_row(
             rows.line(&format!("if ({seen}[{group}] == 0) {seen}[{group}] = {};", bound.mark(&group)));
             group
         }
-        Grouping::Hashed if bound.memory.words.is_some() => {
-            let (words, packed) = (bound.memory.words.expect("just seen"), packed.expect("groups have a key"));
-            let states = bound.memory.seen;
-            let target = rows.with_emitter(|emitter| wide_table(emitter, (states, words), bound.places, bound.seed));
-            rows.line(&format!("const uint64_t key[] = {{{}}};", packed.list()));
-            rows.line("bool is_new;");
-            rows.line(&format!("const uint64_t place = wc_wide_enter({target}, key, &is_new);"));
-            rows.line(&full);
-            if let Some(columns) = bound.memory.word_columns {
-                let (columns, places) = rows.with_emitter(|emitter| {
-                    let columns = emitter.params.add("uint64_t*", Argument::Region(columns));
-                    (columns, emitter.params.add("uint64_t", Argument::U64(bound.places)))
-                });
-                let words = bound.pack.words;
-                rows.line("if (is_new) {");
-                rows.line(&format!(
-                    "for (int word = 0; word < {words}; ++word) {columns}[word * {places} + place] = key[word];"
-                ));
-                rows.line("}");
-            }
-            "place".to_string()
-        }
         Grouping::Hashed => {
-            let target = rows.with_emitter(|emitter| hash_table(emitter, bound.memory.seen, bound.places, bound.seed));
+            let (slots, by) = (bound.memory.seen, (bound.places, bound.seed));
+            let stride = bound.slot_words().map_or_else(String::new, |words| format!("<{words}>"));
             rows.line("bool is_new;");
-            rows.line(&format!("const uint64_t place = wc_table_enter({target}, {group}, &is_new);"));
+            match packed.filter(|_| bound.pack.is_wide()) {
+                Some(packed) => {
+                    let words = Argument::Within(slots, 8);
+                    let target = rows.with_emitter(|emitter| wide_table(emitter, (slots, words), by));
+                    rows.line(&format!("const uint64_t key[] = {{{}}};", packed.list()));
+                    rows.line(&format!("const uint64_t place = wc_wide_enter{stride}({target}, key, &is_new);"));
+                }
+                None => {
+                    let target = rows.with_emitter(|emitter| hash_table(emitter, slots, by.0, by.1));
+                    rows.line(&format!("const uint64_t place = wc_table_enter{stride}({target}, {group}, &is_new);"));
+                }
+            }
             rows.line(&full);
             "place".to_string()
         }
@@ -182,7 +172,7 @@ fn aggregate_row(
             let cells = match bound.grouping {
                 Grouping::Private => "mine".to_string(),
                 Grouping::Dense if bound.copies > 1 => "copy".to_string(),
-                _ => emitter.params.add("uint64_t*", Argument::Region(bound.memory.cells)),
+                _ => emitter.params.add("uint64_t*", bound.memory.first_cell(bound)),
             };
             let places = if bound.grouping == Grouping::Private { bound.pack.domain } else { bound.places };
             (cells, emitter.params.add("uint64_t", Argument::U64(places)))
@@ -229,12 +219,15 @@ fn aggregate_row(
                 format!("wc_add_halves(low + {at}, high + {at}, {});", cell.value)
             }
             Grouping::Dense | Grouping::Hashed => {
-                let at = format!("{cells} + {index} * {places} + {place}");
+                let at = bound.cell_at((&cells, &places), index, &place);
                 match cell.op {
                     CellOp::Add => format!("wc_add({at}, {});", cell.value),
                     CellOp::Max => format!("wc_max({at}, {});", cell.value),
                     CellOp::AddFloat => format!("wc_add((double*)({at}), {});", cell.value),
-                    CellOp::AddFixed | CellOp::Limb => format!("wc_fixed_add({at}, {places}, {});", cell.value),
+                    CellOp::AddFixed | CellOp::Limb => {
+                        let apart = if bound.slot_words().is_some() { "1" } else { &places };
+                        format!("wc_fixed_add({at}, {apart}, {});", cell.value)
+                    }
                 }
             }
         };

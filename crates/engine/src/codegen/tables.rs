@@ -17,9 +17,13 @@ pub(super) fn hash_table(emitter: &mut Emitter, keys: Region, slots: u64, seed: 
 
 /// Pointers to states and words, mask and seed of a table of so many slots for keys of several words, as arguments of a
 /// call.
-pub(super) fn wide_table(emitter: &mut Emitter, (states, words): (Region, Region), slots: u64, seed: u64) -> String {
+pub(super) fn wide_table(
+    emitter: &mut Emitter,
+    (states, words): (Region, Argument),
+    (slots, seed): (u64, u64),
+) -> String {
     let states = emitter.params.add("uint64_t*", Argument::Region(states));
-    let words = emitter.params.add("uint64_t*", Argument::Region(words));
+    let words = emitter.params.add("uint64_t*", words);
     let mask = emitter.params.add("uint64_t", Argument::U64(slots - 1));
     let seed = emitter.params.add("uint64_t", Argument::U64(seed));
     format!("{states}, {words}, {mask}, {seed}")

@@ -17,7 +17,7 @@ use crate::codegen::result_rows::StoredRow;
 use crate::ir::{Frame, FrameBound, Literal, Ty, WindowFunction};
 use crate::plan::row_layout::RowLayout;
 use crate::plan::top::{ROWS_WORD, TopPlan};
-use crate::plan::windows::{CallPlan, ScanPlan, Scanned, Total, WindowsPlan};
+use crate::plan::windows::{CallPlan, Level, ScanPlan, Scanned, Total, WindowsPlan};
 
 /// Names of the kernels.
 pub(crate) const HEADS: &str = "window_heads";
@@ -33,9 +33,10 @@ const OFFSET_MAX: i64 = 1 << 40;
 /// Where windows lie, and what their kernels take.
 #[derive(Debug, Clone)]
 pub(crate) struct BoundWindows {
-    /// A level: `uint32_t` a row, whether a run begins with it, then the number of its run.
+    /// A level: `uint32_t` a row, whether a run begins with it, then the number of its run; nothing where keys tell it.
     pub(crate) numbers: Vec<Region>,
-    /// A level: `uint32_t` a run, its first row; the number of rows behind the last one.
+    /// A level: `uint32_t` a run, its first row; the number of rows behind the last one. Where keys tell the run, for
+    /// each of their values the first row, then for each the row behind the last one.
     starts: Vec<Region>,
     /// A scan: 4 or 8 bytes a row. A tree: `uint64_t` a node, the root at 1, the two below node n at 2n and 2n + 1.
     pub(crate) scans: Vec<Region>,
@@ -59,12 +60,14 @@ impl BoundWindows {
             None => arena.scratch(rows_bytes(scan.element().bytes())),
         };
         let scans = plan.scans.iter().map(&mut scan).collect();
+        let starts_bytes = |level: &Level| level.values.map_or(rows_bytes(4) + 4, |values| 8 * values as usize);
+        let mut scratch = |bytes: usize| arena.scratch(bytes);
         BoundWindows {
-            numbers: plan.levels.iter().map(|_| arena.scratch(rows_bytes(4))).collect(),
-            starts: plan.levels.iter().map(|_| arena.scratch(rows_bytes(4) + 4)).collect(),
+            numbers: plan.levels.iter().map(|level| level.values.map_or(rows_bytes(4), |_| 0)).map(&mut scratch).collect(),
+            starts: plan.levels.iter().map(starts_bytes).map(&mut scratch).collect(),
             scans,
-            lists: plan.lists.iter().map(|_| arena.scratch(rows_bytes(4))).collect(),
-            scratch: arena.scratch(plan.scratch_bytes(rows)),
+            lists: plan.lists.iter().map(|_| scratch(rows_bytes(4))).collect(),
+            scratch: scratch(plan.scratch_bytes(rows)),
             heads_params: ParamList::default(),
             starts_params: ParamList::default(),
             columns_params: ParamList::default(),
@@ -141,11 +144,10 @@ impl Kernel<'_> {
         (self.params, declaration + &text)
     }
 
-    /// Writes, for each level, whether a run begins with the row at a place of the order.
-    fn heads(mut self) -> (ParamList, String) {
+    /// Declares the rank of row `i` in order, and that of the row before it, and their tails if ranks have some.
+    fn declare_ranks(&mut self) -> Vec<&'static str> {
         let (ranks, memory) = (&self.top.ranks, self.memory.candidates);
         let c_type = ranks.c_type();
-        let room = self.number(self.top.k);
         let (of_rank, is_by_order) = match (self.top.sorts(), self.top.leaves_ranks()) {
             (false, _) => (memory.best[0], false),
             (true, true) => (self.memory.scratch, false),
@@ -165,13 +167,22 @@ impl Kernel<'_> {
             let values = self.pointer(&format!("const {c_type}"), *region);
             self.line(&format!("const {c_type} {name} = {values}[at], last_{name} = {values}[before];"));
         }
-        let is_row = match regions.last() {
-            _ if ranks.row_bits == 0 => String::new(),
-            Some((name, _)) => format!("{name} != 0 && "),
-            None => "rank != 0 && ".to_string(),
+        regions.into_iter().map(|(name, _)| name).collect()
+    }
+
+    /// Writes, for each level, whether a run begins with the row at a place of the order; where keys tell the run, its
+    /// first row and the one behind the run before.
+    fn heads(mut self) -> (ParamList, String) {
+        let (room, rows) = (self.number(self.top.k), self.rows());
+        let names = self.declare_ranks();
+        let is_row = match names.last() {
+            _ if self.top.ranks.row_bits == 0 => String::new(),
+            Some(name) => format!("{name} != 0 && "),
+            None => String::new(),
         };
-        for (level, numbers) in self.plan.levels.iter().zip(&self.windows.numbers) {
-            let (numbers, shift) = (self.pointer("uint32_t", *numbers), self.number(level.shift.into()));
+        let levels = self.plan.levels.iter().zip(self.windows.numbers.iter().zip(&self.windows.starts));
+        for (level, (numbers, starts)) in levels {
+            let shift = self.number(level.shift.into());
             let differs = match level.in_tail {
                 false => format!("(rank >> (uint32_t){shift}) != (last_rank >> (uint32_t){shift})"),
                 true => {
@@ -179,7 +190,19 @@ impl Kernel<'_> {
                     format!("rank != last_rank || {tails}")
                 }
             };
-            self.line(&format!("{numbers}[i] = {is_row}(i == 0 || {differs});"));
+            let is_head = format!("{is_row}(i == 0 || {differs})");
+            let Some(values) = level.values else {
+                let numbers = self.pointer("uint32_t", *numbers);
+                self.line(&format!("{numbers}[i] = {is_head};"));
+                continue;
+            };
+            let (starts, values) = (self.pointer("uint32_t", *starts), self.number(values));
+            let value = |rank: &str| format!("(uint64_t)({rank} >> (uint32_t){shift})");
+            self.line(&format!("if ({is_head}) {{"));
+            self.line(&format!("    {starts}[{}] = (uint32_t)i;", value("rank")));
+            self.line(&format!("    if (i > 0) {starts}[{values} + {}] = (uint32_t)i;", value("last_rank")));
+            self.line("}");
+            self.line(&format!("if (i + 1 == {rows}) {starts}[{values} + {}] = (uint32_t)(i + 1);", value("rank")));
         }
         self.finish(HEADS, &room)
     }
@@ -189,7 +212,8 @@ impl Kernel<'_> {
         let (room, rows) = (self.number(self.top.k), self.rows());
         self.declare_columns();
         self.line(&format!("const bool is_row = i < {rows};"));
-        for (numbers, starts) in self.windows.numbers.iter().zip(&self.windows.starts) {
+        let levels = self.windows.numbers.iter().zip(&self.windows.starts).zip(&self.plan.levels);
+        for ((numbers, starts), _) in levels.filter(|(_, level)| level.values.is_none()) {
             let (numbers, starts) = (self.pointer("const uint32_t", *numbers), self.pointer("uint32_t", *starts));
             self.line("if (is_row) {");
             self.line(&format!("    const uint32_t number = {numbers}[i];"));
@@ -251,13 +275,24 @@ impl Kernel<'_> {
     fn columns(mut self, control: Region) -> (ParamList, String) {
         let (rows, control) = (self.rows(), self.pointer("uint64_t", control));
         self.declare_columns();
-        for level in 0..self.plan.levels.len() {
-            let numbers = self.pointer("const uint32_t", self.windows.numbers[level]);
+        if self.plan.levels.iter().any(|level| level.values.is_some()) {
+            self.declare_ranks();
+        }
+        for (level, Level { shift, values, .. }) in self.plan.levels.iter().enumerate() {
             let starts = self.pointer("const uint32_t", self.windows.starts[level]);
-            self.line(&format!("const uint32_t number{level} = {numbers}[i];"));
-            self.line(&format!(
-                "const int64_t first{level} = {starts}[number{level} - 1], end{level} = {starts}[number{level}];"
-            ));
+            let (first, end) = match values {
+                Some(values) => {
+                    let (shift, values) = (self.number((*shift).into()), self.number(*values));
+                    self.line(&format!("const uint64_t value_of{level} = (uint64_t)(rank >> (uint32_t){shift});"));
+                    (format!("value_of{level}"), format!("{values} + value_of{level}"))
+                }
+                None => {
+                    let numbers = self.pointer("const uint32_t", self.windows.numbers[level]);
+                    self.line(&format!("const uint32_t number{level} = {numbers}[i];"));
+                    (format!("number{level} - 1"), format!("number{level}"))
+                }
+            };
+            self.line(&format!("const int64_t first{level} = {starts}[{first}], end{level} = {starts}[{end}];"));
         }
         let (layout, first): (&RowLayout, usize) = (&self.plan.row, self.top.row.words());
         let mut stored = StoredRow::of(layout, Some("places".into()));

@@ -325,7 +325,7 @@ fn lay_out_result(
         let kernel = groups.compute(plan, (control, region), arena, overflow)?;
         return Ok(Some(Gathered { region, capacity, row_words, computed: Some(kernel) }));
     }
-    let whole = groups.memory.seen.bytes() + groups.memory.cells.bytes();
+    let whole = groups.memory.bytes();
     if groups.grouping != Grouping::Hashed && groups.copies == 1 && whole <= tuning.whole_download_bytes {
         return Ok(None);
     }

@@ -62,10 +62,23 @@ enum Move {
     /// The keys of a table of so many slots, with their words if they have several, to a table of as many as given,
     /// with this seed. The old table then holds the new slots.
     Keys { from: [Region; 2], slots: u64, to: [Region; 2], grown: u64, seed: u64, words: usize },
+    /// The groups of a table of so many slots of as many words as given, to one with as many slots, with this seed.
+    Groups { from: Region, slots: u64, to: Region, grown: u64, seed: u64, layout: SlotLayout },
     /// A value of some bytes of each entry of a table whose keys were moved.
     Column { slots: (Region, u64), from: At, to: At, width: u64 },
     /// The entries that so many rows have.
     Rows { slots: Region, from: Region, to: Region, rows: u64 },
+}
+
+/// What slots of groups have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct SlotLayout {
+    /// Words of a key; none if a key plus one is the mark of its slot.
+    key: usize,
+    /// Words before the cells.
+    first_cell: usize,
+    /// All words; none for tables whose keys lie apart.
+    words: usize,
 }
 
 /// Moves of what is left by the pipelines up to a launch group; none where plans differ by more than room.
@@ -186,18 +199,19 @@ impl Moves {
     }
 
     fn keys(&mut self, from: [Region; 2], to: [Region; 2], (old, new): (&BoundTable, &BoundTable)) -> Region {
-        let (grown, seed, words) = (new.places, new.seed, new.pack.words);
+        let (grown, seed) = (new.places, new.seed);
+        let words = if new.pack.is_wide() { new.pack.words } else { 0 };
         self.0.push(Move::Keys { from, slots: old.places, to, grown, seed, words });
         from[0]
     }
 
     fn groups(&mut self, from: &BoundGroups, to: &BoundGroups) -> Option<()> {
         let (old, new) = (&from.memory, &to.memory);
-        let words = [old.words.zip(new.words), old.word_columns.zip(new.word_columns)];
         if from.places == to.places && from.seed == to.seed {
             self.whole(old.seen, new.seen)?;
-            self.whole(old.cells, new.cells)?;
-            words.into_iter().flatten().try_for_each(|(old, new)| self.whole(old, new))?;
+            if let Some((old, new)) = old.cells.zip(new.cells) {
+                self.whole(old, new)?;
+            }
             if let Some((old, new)) = old.ordered.zip(new.ordered) {
                 self.whole(old.seen, new.seen)?;
                 self.whole(old.cells, new.cells)?;
@@ -205,31 +219,10 @@ impl Moves {
             }
             return Some(());
         }
-        if !from.grows || from.copies != 1 || to.copies != 1 {
-            return None;
-        }
-        let (old_words, new_words) = words[0].unwrap_or((old.seen, new.seen));
-        self.0.push(Move::Keys {
-            from: [old.seen, old_words],
-            slots: from.places,
-            to: [new.seen, new_words],
-            grown: to.places,
-            seed: to.seed,
-            words: to.pack.words,
-        });
-        let mut columns = |old: Region, new: Region, columns: usize| {
-            let at = |region: Region, column: usize, places: u64| (region, 8 * column * places as usize);
-            self.0.extend((0..columns).map(|column| Move::Column {
-                slots: (from.memory.seen, from.places),
-                from: at(old, column, from.places),
-                to: at(new, column, to.places),
-                width: 8,
-            }));
-        };
-        columns(old.cells, new.cells, from.cell_count);
-        if let Some((old, new)) = words[1] {
-            columns(old, new, from.pack.words);
-        }
+        let words = from.slot_words().filter(|words| from.grows && to.slot_words() == Some(*words))?;
+        let layout = SlotLayout { key: to.first_cell() - 1, first_cell: to.first_cell(), words };
+        let (slots, grown, seed) = (from.places, to.places, to.seed);
+        self.0.push(Move::Groups { from: old.seen, slots, to: new.seen, grown, seed, layout });
         Some(())
     }
 
@@ -253,13 +246,14 @@ impl Moves {
 
     /// The programs of the kernels that move.
     pub(crate) fn programs(&self) -> Vec<Program> {
-        let words = |one: &Move| match one {
+        let layout = |one: &Move| match one {
             Move::Bytes(..) => None,
-            Move::Keys { words, .. } => Some(*words),
-            Move::Count(..) | Move::Column { .. } | Move::Rows { .. } => Some(1),
+            Move::Keys { words, .. } => Some(apart(*words)),
+            Move::Groups { layout, .. } => Some(*layout),
+            Move::Count(..) | Move::Column { .. } | Move::Rows { .. } => Some(apart(0)),
         };
-        let words: BTreeSet<usize> = self.0.iter().filter_map(words).collect();
-        words.into_iter().map(program).collect()
+        let layouts: BTreeSet<SlotLayout> = self.0.iter().filter_map(layout).collect();
+        layouts.into_iter().map(program).collect()
     }
 
     /// Submits the moves; their programs are compiled, and constants and zeros of the new arena are there.
@@ -273,7 +267,7 @@ impl Moves {
         let at = |(region, distance): At| old.arena.offset(region) + distance;
         let at_new = |(region, distance): At| new.arena.offset(region) + distance;
         let kernel =
-            |words: usize, name: &str| -> Result<Kernel> { Ok(device.compile(&program(words))?.kernel(name)?) };
+            |layout: SlotLayout, name: &str| -> Result<Kernel> { Ok(device.compile(&program(layout))?.kernel(name)?) };
         let launch = |stream: &mut Stream, kernel: Kernel, threads: u64, params: Params| {
             let grid = threads.div_ceil(BLOCK.into()).clamp(1, blocks(device.info()).into()) as u32;
             stream.launch(&kernel, LaunchShape { grid, block: BLOCK, shared_bytes: 0 }, &params)
@@ -285,7 +279,7 @@ impl Moves {
                 }
                 Move::Count(source, target, room) => {
                     let params = Params::new().buffer_at(from, at(*source)).u64(*room);
-                    launch(stream, kernel(1, "grow_count")?, 1, params.buffer_at(to, at_new(*target)))?;
+                    launch(stream, kernel(apart(0), "grow_count")?, 1, params.buffer_at(to, at_new(*target)))?;
                 }
                 Move::Keys { from: [keys, key_words], slots, to: [new_keys, new_words], grown, seed, words } => {
                     let params = Params::new()
@@ -297,17 +291,27 @@ impl Moves {
                         .u64(grown - 1)
                         .u64(*seed)
                         .buffer_at(to, new.arena.offset(new.control));
-                    launch(stream, kernel(*words, "grow_keys")?, *slots, params)?;
+                    launch(stream, kernel(apart(*words), "grow_keys")?, *slots, params)?;
+                }
+                Move::Groups { from: groups, slots, to: target, grown, seed, layout } => {
+                    let params = Params::new()
+                        .buffer_at(from, at((*groups, 0)))
+                        .u64(*slots)
+                        .buffer_at(to, at_new((*target, 0)))
+                        .u64(grown - 1)
+                        .u64(*seed)
+                        .buffer_at(to, new.arena.offset(new.control));
+                    launch(stream, kernel(*layout, "grow_groups")?, *slots, params)?;
                 }
                 Move::Column { slots: (slots, count), from: source, to: target, width } => {
                     let params = Params::new().buffer_at(from, at((*slots, 0))).u64(*count);
                     let params = params.buffer_at(from, at(*source)).buffer_at(to, at_new(*target)).u64(*width);
-                    launch(stream, kernel(1, "grow_column")?, *count, params)?;
+                    launch(stream, kernel(apart(0), "grow_column")?, *count, params)?;
                 }
                 Move::Rows { slots, from: source, to: target, rows } => {
                     let params = Params::new().buffer_at(from, at((*slots, 0))).u64(*rows);
                     let params = params.buffer_at(from, at((*source, 0))).buffer_at(to, at_new((*target, 0)));
-                    launch(stream, kernel(1, "grow_rows")?, *rows, params)?;
+                    launch(stream, kernel(apart(0), "grow_rows")?, *rows, params)?;
                 }
             }
         }
@@ -315,7 +319,14 @@ impl Moves {
     }
 }
 
-/// The program that moves entries whose keys have so many words.
-fn program(words: usize) -> Program {
-    with_library("growth", format!("#define WC_KEY_WORDS {words}\n{GROWTH}"))
+/// The layout of tables whose keys lie apart.
+fn apart(key: usize) -> SlotLayout {
+    SlotLayout { key, first_cell: 0, words: 0 }
+}
+
+/// The program that moves entries of tables of a layout.
+fn program(SlotLayout { key, first_cell, words }: SlotLayout) -> Program {
+    let defines = [("KEY_WORDS", key), ("FIRST_CELL", first_cell), ("SLOT_WORDS", words)];
+    let defines: String = defines.iter().map(|(name, value)| format!("#define WC_{name} {value}\n")).collect();
+    with_library("growth", defines + GROWTH)
 }

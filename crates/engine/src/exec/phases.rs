@@ -118,7 +118,7 @@ pub(crate) fn phases<'a>(
         (Root::Groups(groups, _), _) => {
             phases.extend(Some(time).filter(|_| !times_launches));
             // Cells lie behind marks.
-            let (seen, cells) = (groups.memory.seen, groups.memory.cells);
+            let (seen, cells) = (groups.memory.seen, groups.memory.cells.unwrap_or(groups.memory.seen));
             let bytes = bound.arena.offset(cells) + cells.bytes() - bound.arena.offset(seen);
             phases.extend([head, Phase::Host(Host::Takes { from: seen, bytes })]);
         }
@@ -129,18 +129,25 @@ pub(crate) fn phases<'a>(
 /// The operands of the kernel that gathers groups.
 fn compacting(groups: &BoundGroups, control: Region, output: Region) -> Vec<Argument> {
     let regions = &groups.memory;
-    let states = u64::from(groups.grouping == Grouping::Hashed) + u64::from(regions.words.is_some());
+    let states = u64::from(groups.grouping == Grouping::Hashed) + u64::from(groups.pack.is_wide());
+    // Distances of marks, and of cells of a group and of neighbours.
+    let (marks, cells, neighbours) = match groups.slot_words() {
+        Some(words) => (words as u64, 1, words as u64),
+        None => (1, groups.places, 1),
+    };
     vec![
         Argument::Region(control),
         Argument::Region(regions.seen),
-        Argument::Region(regions.cells),
+        regions.first_cell(groups),
         Argument::Region(output),
         Argument::U64(groups.places),
         Argument::U64(groups.cell_count as u64),
         Argument::U64(states),
-        Argument::Region(regions.words.unwrap_or(regions.seen)),
         Argument::U64(groups.pack.words as u64),
         Argument::U64(groups.copies),
+        Argument::U64(marks),
+        Argument::U64(cells),
+        Argument::U64(neighbours),
     ]
 }
 

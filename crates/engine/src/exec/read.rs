@@ -118,7 +118,8 @@ fn read_whole<'a>(
     }
     let row_words = 1 + groups.cell_count;
     let (mut count, mut bytes) = (0, Vec::new());
-    let cell_words = &tail[bound.arena.offset(groups.memory.cells) - bound.arena.offset(groups.memory.seen)..];
+    let at = |region| bound.arena.offset(region) - bound.arena.offset(groups.memory.seen);
+    let cell_words = &tail[groups.memory.cells.map_or(0, at)..];
     for (place, mark) in tail[..groups.places as usize].iter().enumerate() {
         // A global aggregation has its one row whether anything went in or not.
         if *mark == 0 && groups.grouping != Grouping::Single {

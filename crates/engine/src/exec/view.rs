@@ -6,7 +6,7 @@ use warpcube_column::format::Encoding;
 use warpcube_column::{ColumnLayout, Relation, ResidentColumn};
 use warpcube_gpu::{DeviceBuffer, DevicePtr};
 
-use crate::arena::{Pointer, Region};
+use crate::arena::Pointer;
 use crate::codegen::memory::{BoundGroups, BoundList};
 use crate::codegen::topk::BoundTop;
 use crate::facts::{Facts, Texts};
@@ -62,20 +62,20 @@ pub(super) fn of_groups(groups: &BoundGroups) -> View<'static> {
     let mut pointers: Vec<Vec<Pointer<'static>>> = vec![Vec::new(); facts.len()];
     let mut chunks = Vec::new();
     let has_entries = groups.grouping != Grouping::Single;
-    for (seen, word_columns, cells, places) in groups.memory.ranges(groups) {
+    let row_words = groups.slot_words().unwrap_or(1);
+    for (seen, cells, places) in groups.memory.ranges(groups) {
         for (first, rows) in cut(if has_entries { places } else { 1 }) {
-            let at = |region: Region, column: usize| {
-                Pointer::Within(region, 8 * (column * places as usize + first as usize))
+            let at = |column: usize| match cells {
+                None => Pointer::Within(seen, 8 * (row_words * first as usize + column)),
+                Some(_) if column == 0 => Pointer::Within(seen, 8 * first as usize),
+                Some(cells) => Pointer::Within(cells, 8 * ((column - 1) * places as usize + first as usize)),
             };
-            let words =
-                word_columns.into_iter().flat_map(|words| (0..groups.pack.words).map(move |word| (words, word)));
-            let columns =
-                std::iter::once((seen, 0)).chain(words).chain((0..groups.cell_count).map(|cell| (cells, cell)));
-            columns.zip(&mut pointers).for_each(|((region, column), own)| own.push(at(region, column)));
+            pointers.iter_mut().enumerate().for_each(|(column, own)| own.push(at(column)));
             chunks.push(rows);
         }
     }
-    let columns = facts.into_iter().zip(pointers).map(|(facts, at)| ColumnView::of_words(facts, at)).collect();
+    let columns = facts.into_iter().zip(pointers);
+    let columns = columns.map(|(facts, at)| ColumnView::of_words(facts, at, row_words)).collect();
     View { chunks, has_entries, count: None, columns, values: groups.values.clone().unwrap_or_default() }
 }
 
@@ -88,7 +88,7 @@ pub(super) fn of_list(list: &BoundList) -> View<'static> {
         list.columns_at(first).zip(&mut pointers).for_each(|(at, own)| own.push(at));
         chunks.push(rows);
     }
-    let columns = facts.into_iter().zip(pointers).map(|(facts, at)| ColumnView::of_words(facts, at)).collect();
+    let columns = facts.into_iter().zip(pointers).map(|(facts, at)| ColumnView::of_words(facts, at, 1)).collect();
     View { chunks, has_entries: true, count: None, columns, values: list.values() }
 }
 
@@ -102,7 +102,7 @@ pub(super) fn of_first_rows(top: &BoundTop) -> View<'static> {
         }
         chunks.push(rows);
     }
-    let word = |at| ColumnView::of_words(Facts::new(Ty::U64, false, None), at);
+    let word = |at| ColumnView::of_words(Facts::new(Ty::U64, false, None), at, 1);
     let (columns, count) = (pointers.into_iter().map(word).collect(), Some(top.memory.rows()));
     View { chunks, has_entries: false, count, columns, values: top.values.clone().unwrap_or_default() }
 }

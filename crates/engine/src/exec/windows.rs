@@ -75,12 +75,15 @@ impl BoundTop {
         let (rows, scratch) = (self.k, windows.scratch);
         let slice = |region, element| Slice { region, element, len: rows };
         let mut phases = vec![launch(&kernels.heads, &windows.heads_params)];
-        let numbered = windows.numbers.iter().map(|numbers| {
+        let numbered = windows.numbers.iter().zip(&plan.levels).filter(|(_, level)| level.values.is_none());
+        let numbered = numbered.map(|(numbers, _)| {
             let values = slice(*numbers, Element::U32);
             Phase::Primitive(Primitive::Scan { scan: &kernels.numbers, values, scratch })
         });
         phases.extend(numbered);
-        phases.push(launch(&kernels.starts, &windows.starts_params));
+        if plan.has_starts() {
+            phases.push(launch(&kernels.starts, &windows.starts_params));
+        }
         for ((scan, kernel), region) in plan.scans.iter().zip(&kernels.scans).zip(&windows.scans) {
             let values = slice(*region, scan.element());
             match kernel {

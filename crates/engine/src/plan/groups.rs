@@ -100,12 +100,16 @@ impl GroupsPlan {
         if self.values.is_some() || self.grouping == Grouping::Hashed { 8 } else { 1 }
     }
 
-    /// Whether another pipeline reads the words of keys, which then have a column each.
-    pub(crate) fn has_word_columns(&self) -> bool {
-        self.values.is_some() && self.pack.is_wide()
+    /// Words of a slot of a hash table, in which mark, words of a key of several and cells lie side by side: a row that
+    /// meets its group finds all of it in a line or two of memory. No slot is a word short of whole sectors of 32 bytes.
+    /// None where cells have a column each: of places, and of groups in order, which are written one behind the other.
+    pub(crate) fn slot_words(&self) -> Option<usize> {
+        let words = self.first_cell() + self.cell_count;
+        let words = if words % 4 == 3 { words + 1 } else { words };
+        (self.grouping == Grouping::Hashed && self.ordered.is_none()).then_some(words)
     }
 
-    /// Columns of the table before its cells, where its values are computed from columns.
+    /// Words of a slot, or columns of the table, before its cells.
     pub(crate) fn first_cell(&self) -> usize {
         1 + if self.pack.is_wide() { self.pack.words } else { 0 }
     }

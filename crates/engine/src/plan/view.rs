@@ -37,11 +37,12 @@ impl Deref for ColumnView<'_> {
 }
 
 impl<'pin> ColumnView<'pin> {
-    /// A column of 8 bytes a row, without NULLs, that an earlier pipeline writes.
-    pub(crate) fn of_words(facts: Facts, values: Vec<Pointer<'pin>>) -> ColumnView<'pin> {
+    /// A column of 8 bytes a row, without NULLs, that an earlier pipeline writes: a word of so many that a row has side
+    /// by side.
+    pub(crate) fn of_words(facts: Facts, values: Vec<Pointer<'pin>>, row_words: usize) -> ColumnView<'pin> {
         let storage = if facts.ty.is_float() { Storage::F64 } else { Storage::U64 };
         ColumnView {
-            layout: ColumnLayout::plain(storage),
+            layout: ColumnLayout::plain(storage, row_words),
             facts,
             distinct: None,
             distinct_count: None,

@@ -2,7 +2,8 @@
 //!
 //! Rows lie in the order of the sort. For each number of keys by which partitions or peers are told apart there is a
 //! *level*: the number of each row's run of rows that agree in these keys, from 1, by a scan of the heads of runs; and
-//! the first row of each run. All frames are ranges of rows between such bounds, so that what is added up over any
+//! the first row of each run. Where the keys of a level have few values and nobody asks for numbers of runs, the keys
+//! themselves tell the run: there is no scan, and first and last rows lie in tables by value. All frames are ranges of rows between such bounds, so that what is added up over any
 //! frame is the difference of two prefix sums, modulo 2^64 or in two halves where that is not enough. Extremes of
 //! frames that begin with their partition are scans within partitions, those of others come from a segment tree (a
 //! binary tree of all rows, each node the largest of its two; Leis, Kundhikanjana, Kemper and Neumann, *Efficient
@@ -22,6 +23,8 @@ use crate::plan::topk_rank::{Part, Ranks};
 
 /// Most rows: numbers of runs have 32 bits.
 const ROWS_MAX: u64 = u32::MAX as u64;
+/// Bits of the keys of a level whose runs are told by the keys: two tables of 4 bytes a value stay in a cache.
+const DIRECT_BITS_MAX: u32 = 20;
 /// The largest sum that a double holds exactly.
 const EXACT: i128 = 1 << 53;
 
@@ -32,6 +35,8 @@ pub(crate) struct Level {
     pub(crate) in_tail: bool,
     /// Bits of the rank, or of the tail, below those of the keys.
     pub(crate) shift: u32,
+    /// Number of values that the keys have, where these tell the run.
+    pub(crate) values: Option<u64>,
 }
 
 /// What is written for each row and then scanned.
@@ -174,6 +179,12 @@ impl WindowsPlan {
         for call in calls {
             plan.call(call, ranks, (rows, input.overflow))?;
         }
+        let is_numbered: Vec<bool> = (0..plan.levels.len()).map(|level| plan.is_numbered(level)).collect();
+        for (level, is_numbered) in plan.levels.iter_mut().zip(is_numbered) {
+            let bits = (ranks.key_bits + ranks.key_shift()).saturating_sub(level.shift);
+            let is_direct = !is_numbered && !level.in_tail && bits <= DIRECT_BITS_MAX && rows >> bits > 0;
+            level.values = is_direct.then(|| 1 << bits);
+        }
         plan.row = RowLayout::of_values(plan.facts.iter().zip(calls.iter().map(|call| &call.data_type)));
         Ok(plan)
     }
@@ -206,11 +217,30 @@ impl WindowsPlan {
         let some = |parts: &[Part]| parts.iter().any(|part| part.bits > 0);
         let (ranked, behind) = parts.split_at(parts.len().min(ranks.leading));
         let level = match (ranked.last().filter(|_| some(ranked)), behind.last().filter(|_| some(behind))) {
-            (_, Some(last)) => Level { in_tail: true, shift: ranks.row_bits + last.shift },
-            (Some(last), None) => Level { in_tail: false, shift: ranks.key_shift() + last.shift },
+            (_, Some(last)) => Level { in_tail: true, shift: ranks.row_bits + last.shift, values: None },
+            (Some(last), None) => Level { in_tail: false, shift: ranks.key_shift() + last.shift, values: None },
             (None, None) => return Ok(None),
         };
         Ok(Some(index_of(&mut self.levels, level)))
+    }
+
+    /// Whether a call asks for numbers of runs of a level.
+    fn is_numbered(&self, level: usize) -> bool {
+        let of_call = |plan: &CallPlan| match &plan.call.function {
+            WindowFunction::DenseRank => true,
+            WindowFunction::Nth { frame, .. } | WindowFunction::Aggregate { frame, .. } => {
+                let is_apart = |bound: FrameBound| matches!(bound, FrameBound::Peers(offset) if offset != 0);
+                is_apart(frame.start) || is_apart(frame.end)
+            }
+            _ => false,
+        };
+        let is_scanned = self.scans.iter().any(|scan| scan.level() == Some(level));
+        is_scanned || self.calls.iter().any(|plan| plan.peers == Some(level) && of_call(plan))
+    }
+
+    /// Whether anything is written for each row before scans, heads of runs apart.
+    pub(crate) fn has_starts(&self) -> bool {
+        !self.scans.is_empty() || self.levels.iter().any(|level| level.values.is_none())
     }
 
     fn scan(&mut self, (output, filter): (Option<usize>, Option<usize>), scanned: Scanned) -> usize {
