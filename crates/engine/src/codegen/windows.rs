@@ -60,10 +60,11 @@ impl BoundWindows {
             None => arena.scratch(rows_bytes(scan.element().bytes())),
         };
         let scans = plan.scans.iter().map(&mut scan).collect();
+        let numbers_bytes = |level: &Level| if level.values.is_none() { rows_bytes(4) } else { 0 };
         let starts_bytes = |level: &Level| level.values.map_or(rows_bytes(4) + 4, |values| 8 * values as usize);
         let mut scratch = |bytes: usize| arena.scratch(bytes);
         BoundWindows {
-            numbers: plan.levels.iter().map(|level| level.values.map_or(rows_bytes(4), |_| 0)).map(&mut scratch).collect(),
+            numbers: plan.levels.iter().map(numbers_bytes).map(&mut scratch).collect(),
             starts: plan.levels.iter().map(starts_bytes).map(&mut scratch).collect(),
             scans,
             lists: plan.lists.iter().map(|_| scratch(rows_bytes(4))).collect(),
