@@ -422,7 +422,7 @@ impl Connection {
             afterwards,
             is_late: false,
         };
-        let stream = watched.into_stream();
+        let stream = watched.into_stream(&planned.types);
         Ok(Execution { schema: stream.schema(), stream, report: report.clone(), plan: Some(physical), counts })
     }
 

@@ -25,6 +25,7 @@ mod diagnose;
 mod engines;
 mod error;
 mod exec;
+mod extension_types;
 mod file_sets;
 mod format_options;
 mod formats;

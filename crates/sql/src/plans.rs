@@ -31,6 +31,7 @@ use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, UnitWeighter};
 
 use crate::catalog::Catalogs;
+use crate::extension_types::ExtensionType;
 use crate::lower::{DeviceNode, Refused};
 use crate::memory_table::MemoryTable;
 use crate::placement::{Basis, Declined};
@@ -64,6 +65,8 @@ pub(crate) struct Planned {
     pub(crate) with_gpu: Option<String>,
     /// Fragments among them whose columns are not on the device.
     pub(crate) declined: Vec<Declined>,
+    /// The extension types of the result's columns.
+    pub(crate) types: Vec<Option<ExtensionType>>,
     /// What that was decided by.
     pub(crate) basis: Basis,
     /// The operators of a plan with nothing to optimise, to be copied for each run.

@@ -20,6 +20,7 @@ use crate::catalog::Catalogs;
 use crate::diagnose::{self, Suspect};
 use crate::error::SqlError;
 use crate::exec::Afterwards;
+use crate::extension_types::ExtensionType;
 use crate::progress::host_rows;
 use crate::report::StatementReport;
 use crate::staged_files::Staged;
@@ -85,10 +86,10 @@ pub(crate) struct Writes {
 }
 
 impl Watched {
-    /// The rows.
-    pub(crate) fn into_stream(self) -> SendableRecordBatchStream {
+    /// The rows, their columns of these extension types.
+    pub(crate) fn into_stream(self, types: &[Option<ExtensionType>]) -> SendableRecordBatchStream {
         let planned = self.inner.schema();
-        let schema = shown(&planned);
+        let schema = shown(&planned, types);
         let renamed = (!Arc::ptr_eq(&planned, &schema)).then(|| schema.clone());
         let rows = futures::stream::unfold(Some((self, renamed)), |watched| async {
             let (mut watched, renamed) = watched?;
@@ -158,13 +159,20 @@ fn with_names(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, Da
     Ok(RecordBatch::try_new_with_options(schema.clone(), batch.columns().to_vec(), &options)?)
 }
 
-/// A result's schema with the names that are shown: several columns may have one name.
-fn shown(planned: &SchemaRef) -> SchemaRef {
-    if planned.fields().iter().all(|field| shown_name(field.name()) == field.name()) {
+/// A result's schema with the names that are shown, since several columns may have one name, and its extension types.
+fn shown(planned: &SchemaRef, types: &[Option<ExtensionType>]) -> SchemaRef {
+    let type_of = |place: usize| types.get(place).copied().flatten();
+    let is_shown = |(place, field): (usize, &Arc<Field>)| {
+        shown_name(field.name()) == field.name() && ExtensionType::of(field) == type_of(place)
+    };
+    if planned.fields().iter().enumerate().all(is_shown) {
         return planned.clone();
     }
-    let field = |field: &Arc<Field>| field.as_ref().clone().with_name(shown_name(field.name()));
-    let fields: Vec<Field> = planned.fields().iter().map(field).collect();
+    let field = |(place, field): (usize, &Arc<Field>)| {
+        let named = field.as_ref().clone().with_name(shown_name(field.name()));
+        type_of(place).filter(|_| field.data_type().is_string()).map_or(named.clone(), |of| of.read(named))
+    };
+    let fields: Vec<Field> = planned.fields().iter().enumerate().map(field).collect();
     Arc::new(Schema::new_with_metadata(fields, planned.metadata().clone()))
 }
 

@@ -46,6 +46,7 @@ const LAYERS: [(&str, &[&[&str]]); 6] = [
         &[
             &[
                 "default_schema",
+                "extension_types",
                 "values",
                 "walk",
                 "locations",

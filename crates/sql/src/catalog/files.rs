@@ -30,7 +30,7 @@ use super::snapshot::FileSnapshot;
 use super::special::DerivedTable;
 use super::text_files::TextReading;
 use super::text_keys::{NULL_KEY, TextKeys, are_read};
-use super::{csv_newlines, csv_types, footers, json_types, lacking, partitions};
+use super::{csv_newlines, csv_types, extensions, footers, json_types, lacking, partitions};
 use crate::access::Access;
 use crate::diagnose::{self, Suspect};
 use crate::error::{Result, SqlError};
@@ -182,6 +182,11 @@ impl ExternalTable {
             && let Some(changed) = lacking::with_nulls(state, &resolved, inferred, &files).await?
         {
             listing = ListingTableFactory::new().create(state, &changed).await?;
+        }
+        if let (true, Some(inferred)) = (resolved.schema.fields().is_empty(), listing.downcast_ref::<ListingTable>())
+            && let Some(typed) = extensions::typed(state, &resolved, inferred, &files).await?
+        {
+            listing = ListingTableFactory::new().create(state, &typed).await?;
         }
         if let ("CSV", Some(reading), Some(inferred)) =
             (file_type.name, reading, listing.downcast_ref::<ListingTable>())

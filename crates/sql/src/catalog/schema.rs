@@ -12,13 +12,13 @@ use arrow::datatypes::Schema;
 use async_trait::async_trait;
 use datafusion::catalog::{MemTable, SchemaProvider, TableProvider};
 use datafusion::common::config::{CatalogOptions, ConfigOptions, SqlParserOptions};
-use datafusion::common::{Result as DataFusionResult, exec_err, plan_err};
+use datafusion::common::{DFSchema, Result as DataFusionResult, exec_err, plan_err};
 use datafusion::datasource::{TableType, ViewTable};
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::{DdlStatement, EmptyRelation, LogicalPlan};
+use datafusion::logical_expr::{DdlStatement, DescribeTable, EmptyRelation, LogicalPlan};
 use datafusion::sql::parser::Statement as ParsedStatement;
-use datafusion::sql::sqlparser::ast::{ObjectName, Statement as SqlStatement};
+use datafusion::sql::sqlparser::ast::{DescribeAlias, ObjectName, Query, Statement as SqlStatement};
 use parking_lot::RwLock;
 
 use super::connection_state::ConnectionState;
@@ -78,10 +78,36 @@ pub(super) fn commit_definition() -> Result<()> {
 }
 
 /// Plans a statement. The name of the table that it makes is looked up like others, among files too; an error of such
-/// files is not the statement's.
+/// files is not the statement's. DESCRIBE of a query tells the types that the query has when it runs.
 pub(crate) async fn plan_statement(state: &SessionState, parsed: ParsedStatement) -> DataFusionResult<LogicalPlan> {
+    if let Some(query) = described(&parsed) {
+        let query = ParsedStatement::Statement(Box::new(SqlStatement::Query(Box::new(query.clone()))));
+        let plan = analyzed(state, state.statement_to_plan(query).await?)?;
+        let (schema, output) = (plan.schema().inner().clone(), LogicalPlan::describe_schema());
+        let output_schema = Arc::new(DFSchema::try_from(output)?);
+        return Ok(LogicalPlan::DescribeTable(DescribeTable { schema, output_schema }));
+    }
     let created = created(&parsed).and_then(|name| name.0.last()?.as_ident().map(|ident| ident.value.clone()));
     CREATED.scope(created, state.statement_to_plan(parsed)).await
+}
+
+/// The query that a DESCRIBE is of.
+fn described(parsed: &ParsedStatement) -> Option<&Query> {
+    let ParsedStatement::Statement(statement) = parsed else { return None };
+    let SqlStatement::Explain { describe_alias: DescribeAlias::Describe | DescribeAlias::Desc, statement, .. } =
+        statement.as_ref()
+    else {
+        return None;
+    };
+    match statement.as_ref() {
+        SqlStatement::Query(query) => Some(query),
+        _ => None,
+    }
+}
+
+/// A plan with the types that it has when it runs.
+fn analyzed(state: &SessionState, plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
+    state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})
 }
 
 /// The name of the table or the view that a statement makes.
@@ -398,14 +424,7 @@ fn without_plan(view: &ViewTable) -> Arc<dyn TableProvider> {
 async fn view_plan(state: &SessionState, text: &str) -> Result<LogicalPlan> {
     let statement = syntax::parse(state, text).await?;
     match state.statement_to_plan(statement).await? {
-        LogicalPlan::Ddl(DdlStatement::CreateView(view)) => {
-            // The columns' types are those that the query has when it runs.
-            Ok(state.analyzer().execute_and_check(
-                Arc::unwrap_or_clone(view.input),
-                state.config_options(),
-                |_, _| {},
-            )?)
-        }
+        LogicalPlan::Ddl(DdlStatement::CreateView(view)) => Ok(analyzed(state, Arc::unwrap_or_clone(view.input))?),
         _ => Err(SqlError::Internal("the text of a view is not that of a view".into())),
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{DFSchema, TableReference};
+use datafusion::common::{Column, DFSchema, TableReference};
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::{
     Cast, CreateMemoryTable, CreateView, DdlStatement, DropTable, DropView, EmptyRelation, Expr, ExprSchemable,
@@ -29,7 +29,9 @@ use super::Connection;
 use crate::catalog::{self, ConnectionSchema};
 use crate::diagnose::{self, Suspect};
 use crate::error::{Result, SqlError};
+use crate::extension_types::ExtensionType;
 use crate::formats;
+use crate::functions;
 use crate::memory_table::{Charged, Check, ColumnDefault, Key, Ledger, MemoryTable, Rules};
 use crate::mend::mixed::check_kinds;
 use crate::report::StatementReport;
@@ -114,7 +116,7 @@ impl Connection {
             (false, false) if exists => return Err(SqlError::Planning(format!("Table '{name}' already exists"))),
             _ => {}
         }
-        let input = analyzed(&input, &state)?;
+        let input = analyzed(read_as_declared(input, &declared)?.as_ref(), &state)?;
         let schema = of_table(input.schema().as_arrow(), &declared)?;
         let column_defaults = match column_defaults.is_empty() {
             true => planned_defaults(&declared, &state)?,
@@ -208,6 +210,20 @@ async fn collected(
     Ok((number, charged))
 }
 
+/// A query whose columns are values of the extension types that are declared for them: the planner casts to texts.
+fn read_as_declared(query: Arc<LogicalPlan>, declared: &Declared) -> Result<Arc<LogicalPlan>> {
+    let has_query = !matches!(query.as_ref(), LogicalPlan::EmptyRelation(_));
+    if !has_query || declared.extension_types.is_empty() {
+        return Ok(query);
+    }
+    let item = |column: Column| match declared.extension_types.iter().find(|(name, _)| *name == column.name) {
+        Some((name, to)) => Ok(functions::reader(*to)?.call(vec![Expr::Column(column)]).alias(name)),
+        None => Ok(Expr::Column(column)),
+    };
+    let items = query.schema().columns().into_iter().map(item).collect::<Result<Vec<_>>>()?;
+    Ok(Arc::new(LogicalPlanBuilder::from(Arc::unwrap_or_clone(query)).project(items)?.build()?))
+}
+
 /// The columns of a table made of a query's rows; those that are declared NOT NULL, or in a primary key, have no NULL.
 fn of_table(query: &Schema, declared: &Declared) -> Result<SchemaRef> {
     let mut names = HashSet::new();
@@ -215,8 +231,12 @@ fn of_table(query: &Schema, declared: &Declared) -> Result<SchemaRef> {
         let reason = format!("two columns of the table would be named '{}'; name one otherwise with AS", field.name());
         return Err(SqlError::Planning(reason));
     }
-    let nullable = |field: &Arc<Field>| field.as_ref().clone().with_nullable(!declared.is_not_null(field.name()));
-    let fields: Vec<Field> = query.fields().iter().map(nullable).collect();
+    let column = |field: &Arc<Field>| {
+        let nullable = field.as_ref().clone().with_nullable(!declared.is_not_null(field.name()));
+        // What enters the table is read.
+        ExtensionType::of(field).map_or(nullable.clone(), |of| of.read(nullable))
+    };
+    let fields: Vec<Field> = query.fields().iter().map(column).collect();
     Ok(Arc::new(Schema::new_with_metadata(fields, query.metadata().clone())))
 }
 

@@ -78,7 +78,12 @@ impl DevicePlanner {
 
     /// Replaces what can run on the device in an optimised plan, and mends the rest for the CPU.
     pub(crate) async fn lower(&self, plan: &LogicalPlan, state: &SessionState) -> Result<Planned> {
-        let mut planned = self.lower_alone(plan, state).await?;
+        let types = mend::extension_outputs::of_result(plan);
+        let named = mend::shown_types::with_extension_types(plan, state).await?;
+        let plan = named.as_ref().unwrap_or(plan);
+        let for_operators = mend::extension_outputs::for_operators(plan)?;
+        let mut planned = self.lower_alone(for_operators.as_ref().unwrap_or(plan), state).await?;
+        planned.types = types;
         let mended = tracing::info_span!("mend").in_scope(|| mend::for_cpu(planned.plan, state.config_options()));
         planned.plan = mended?;
         Ok(planned)
@@ -105,6 +110,7 @@ impl DevicePlanner {
                 refused: Vec::new(),
                 with_gpu: None,
                 declined: Vec::new(),
+                types: Vec::new(),
                 basis,
                 operators: OnceLock::new(),
             })
@@ -155,7 +161,16 @@ impl DevicePlanner {
         let declined = placing.map(|placing| placing.take_declined()).unwrap_or_default();
         let operators = OnceLock::new();
         let host_operators = host_operators(&lowered)?;
-        Ok(Planned { host_operators, plan: lowered, refused, with_gpu: None, declined, basis, operators })
+        Ok(Planned {
+            host_operators,
+            plan: lowered,
+            refused,
+            with_gpu: None,
+            declined,
+            types: Vec::new(),
+            basis,
+            operators,
+        })
     }
 
     /// What is known of a plan's tables and of the settings that it is lowered under.
@@ -328,6 +343,7 @@ impl DevicePlanner {
             refused: Vec::new(),
             with_gpu: None,
             declined: Vec::new(),
+            types: planned.types.clone(),
             basis: planned.basis,
             operators,
         }))

@@ -9,7 +9,7 @@ use md5::{Digest, Md5};
 use sha1::Sha1;
 use sha2::Sha256;
 
-use super::{Arguments, Bytes, Long, Own, Text, raised};
+use super::{Arguments, Bytes, Long, Own, Text, Uuid, raised};
 
 /// The functions.
 pub(super) const ALL: &[Own] = &[
@@ -30,7 +30,9 @@ pub(super) const ALL: &[Own] = &[
     Own::new("bin", &[Bytes], Text, to_bits),
     Own::new("bin", &[Long], Text, |args| args.texts(|row| Ok(Some(format!("{:b}", args.longs(0).value(row)))))),
     Own::new("unbin", &[Text], Bytes, |args| args.blobs(|row| unbin(args.text(0).value(row)).map(Some))),
-    Own::new("as_uuid", &[Text], Text, |args| args.texts(|row| uuid(args.text(0).value(row)).map(Some))),
+    Own::new("as_uuid", &[Text], Uuid, |args| args.texts(|row| uuid(args.text(0).value(row)).map(Some))),
+    Own::new("as_uuid", &[Bytes], Uuid, |args| args.texts(|row| uuid_of_bytes(args.bytes(0).value(row)).map(Some))),
+    Own::new("try_as_uuid", &[Text], Uuid, |args| args.texts(|row| Ok(uuid(args.text(0).value(row)).ok()))),
     Own::new("encode", &[Text], Bytes, |args| args.blobs(|row| Ok(Some(bytes(args, row).to_vec())))),
     Own::new("encode", &[Text, Text], Text, encoded),
     Own::new("encode", &[Bytes, Text], Text, encoded),
@@ -193,7 +195,7 @@ pub(crate) fn url_decoded(text: &str) -> Result<String> {
 }
 
 /// The usual text of a UUID in any of its spellings.
-fn uuid(text: &str) -> Result<String> {
+pub(super) fn uuid(text: &str) -> Result<String> {
     let bare = text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).unwrap_or(text);
     let digits: String = bare.chars().filter(|c| *c != '-').collect::<String>().to_lowercase();
     if digits.len() != 32 || !digits.chars().all(|c| c.is_ascii_hexdigit()) {
@@ -201,4 +203,12 @@ fn uuid(text: &str) -> Result<String> {
     }
     let parts = [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]];
     Ok(parts.join("-"))
+}
+
+/// The usual text of a UUID of 16 bytes.
+fn uuid_of_bytes(bytes: &[u8]) -> Result<String> {
+    match bytes.len() {
+        16 => uuid(&hex(bytes)),
+        other => Err(raised(format!("{other} bytes are no UUID, which has 16"))),
+    }
 }

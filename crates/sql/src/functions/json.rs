@@ -12,18 +12,16 @@ use arrow::json::writer::{EncoderOptions, make_encoder};
 use datafusion::error::Result;
 use serde_json::Value;
 
-use super::{Any, Arguments, Boolean, Long, Own, Text, Texts, raised};
+use super::{Any, Arguments, Boolean, Json, Long, Own, Text, Texts, raised};
 
 /// The functions.
 pub(super) const ALL: &[Own] = &[
-    Own::new("as_json", &[Text], Text, |args| {
-        args.texts(|row| {
-            let text = args.text(0).value(row);
-            parsed(text).map(|_| Some(text.to_string()))
-        })
-    }),
-    Own::new("json", &[Text], Text, |args| args.texts(|row| Ok(Some(parsed(args.text(0).value(row))?.to_string())))),
-    Own::new("json_array", &[Any], Text, json_array).repeating_last(),
+    Own::new("as_json", &[Text], Json, |args| args.texts(|row| checked(args.text(0).value(row)).map(Some))),
+    Own::new("as_json", &[Any], Json, to_json),
+    Own::new("try_as_json", &[Text], Json, |args| args.texts(|row| Ok(checked(args.text(0).value(row)).ok()))),
+    Own::new("try_as_json", &[Any], Json, to_json),
+    Own::new("json", &[Text], Json, |args| args.texts(|row| Ok(Some(parsed(args.text(0).value(row))?.to_string())))),
+    Own::new("json_array", &[Any], Json, json_array).repeating_last(),
     Own::new("json_array_length", &[Text], Long, length),
     Own::new("json_array_length", &[Text, Text], Long, length),
     Own::new("json_contains", &[Text, Text], Boolean, |args| {
@@ -33,27 +31,27 @@ pub(super) const ALL: &[Own] = &[
         })
     }),
     Own::new("json_exists", &[Text, Text], Boolean, |args| args.booleans(|row| Ok(Some(found(args, row)?.is_some())))),
-    Own::new("json_extract", &[Text, Text], Text, extract),
-    Own::new("json_extract", &[Text, Long], Text, extract),
+    Own::new("json_extract", &[Text, Text], Json, extract),
+    Own::new("json_extract", &[Text, Long], Json, extract),
     Own::new("json_extract_string", &[Text, Text], Text, extract_string),
     Own::new("json_extract_string", &[Text, Long], Text, extract_string),
     Own::new("json_keys", &[Text], Texts, keys),
     Own::new("json_keys", &[Text, Text], Texts, keys),
-    Own::new("json_merge_patch", &[Text, Text], Text, |args| {
+    Own::new("json_merge_patch", &[Text, Text], Json, |args| {
         args.texts(|row| {
             let (mut value, patch) = (parsed(args.text(0).value(row))?, parsed(args.text(1).value(row))?);
             patched(&mut value, patch);
             Ok(Some(value.to_string()))
         })
     }),
-    Own::new("json_object", &[Any], Text, json_object).repeating_last(),
+    Own::new("json_object", &[Any], Json, json_object).repeating_last(),
     Own::new("json_pretty", &[Text], Text, |args| {
         args.texts(|row| {
             let value = parsed(args.text(0).value(row))?;
             serde_json::to_string_pretty(&value).map(Some).map_err(|error| raised(error.to_string()))
         })
     }),
-    Own::new("json_strip_nulls", &[Text], Text, |args| {
+    Own::new("json_strip_nulls", &[Text], Json, |args| {
         args.texts(|row| {
             let mut value = parsed(args.text(0).value(row))?;
             strip_nulls(&mut value);
@@ -75,8 +73,13 @@ pub(super) const ALL: &[Own] = &[
     Own::new("json_value", &[Text, Text], Text, |args| {
         args.texts(|row| Ok(found(args, row)?.filter(|value| !value.is_object() && !value.is_array()).and_then(shown)))
     }),
-    Own::new("to_json", &[Any], Text, to_json),
+    Own::new("to_json", &[Any], Json, to_json),
 ];
+
+/// A text that is JSON, as it is.
+pub(super) fn checked(text: &str) -> Result<String> {
+    parsed(text).map(|_| text.to_string())
+}
 
 fn parsed(text: &str) -> Result<Value> {
     serde_json::from_str(text).map_err(|error| raised(format!("'{text}' is not JSON: {error}")))

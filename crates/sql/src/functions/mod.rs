@@ -24,7 +24,7 @@ mod type_names;
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use arrow::array::timezone::Tz;
 use arrow::array::{
@@ -43,6 +43,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
 
+use crate::extension_types::ExtensionType;
 use crate::words::sql_name;
 
 pub(crate) use digests::url_decoded;
@@ -54,6 +55,10 @@ pub(crate) use type_names::{TYPE_IN_SQL, type_in_sql};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Text,
+    /// As the type of values, a text of that extension type.
+    Uuid,
+    /// The same.
+    Json,
     Bytes,
     Long,
     Unsigned,
@@ -75,12 +80,15 @@ enum Kind {
     Any,
 }
 
-use Kind::{Any, Boolean, Bytes, Date, Decimal, Double, Histogram, Interval, List, Long, Text, Texts, Time, Unsigned};
+use Kind::{
+    Any, Boolean, Bytes, Date, Decimal, Double, Histogram, Interval, Json, List, Long, Text, Texts, Time, Unsigned,
+    Uuid,
+};
 
 impl Kind {
     fn data_type(self) -> DataType {
         match self {
-            Text => DataType::Utf8,
+            Text | Uuid | Json => DataType::Utf8,
             Bytes => DataType::Binary,
             Long => DataType::Int64,
             Unsigned => DataType::UInt64,
@@ -106,7 +114,7 @@ impl Kind {
         let is_date = matches!(from, DataType::Date32 | DataType::Date64);
         let is_taken = from.is_null()
             || match self {
-                Text => from.is_string(),
+                Text | Uuid | Json => from.is_string(),
                 Bytes => is_bytes,
                 Long | Unsigned => from.is_integer(),
                 Double => from.is_numeric(),
@@ -209,6 +217,36 @@ pub(crate) fn functions() -> impl Iterator<Item = ScalarUDF> {
 pub(crate) fn text_slice(text: Expr, first: Expr, last: Expr) -> Option<Expr> {
     let function = functions().find(|function| function.name() == "text_slice")?;
     Some(function.call(vec![text, first, last]))
+}
+
+/// The extension type of what a function gives.
+pub(crate) fn extension_type(function: &ScalarUDF) -> Option<ExtensionType> {
+    let Some(own) = function.inner().downcast_ref::<OwnFunction>() else {
+        return (function.name() == "uuid").then_some(ExtensionType::Uuid);
+    };
+    match own.forms.first()?.gives {
+        Uuid => Some(ExtensionType::Uuid),
+        Json => Some(ExtensionType::Json),
+        _ => None,
+    }
+}
+
+/// A text as a value of an extension type.
+///
+/// # Errors
+/// A text that is none.
+pub(crate) fn read_as(to: ExtensionType, text: &str) -> Result<String> {
+    match to {
+        ExtensionType::Uuid => digests::uuid(text),
+        ExtensionType::Json => json::checked(text),
+    }
+}
+
+/// The function that reads texts as values of an extension type.
+pub(crate) fn reader(to: ExtensionType) -> Result<Arc<ScalarUDF>> {
+    static OWN: LazyLock<Vec<Arc<ScalarUDF>>> = LazyLock::new(|| functions().map(Arc::new).collect());
+    let reader = OWN.iter().find(|function| function.name() == to.reader());
+    reader.cloned().ok_or_else(|| DataFusionError::Internal(format!("no function {}", to.reader())))
 }
 
 /// Whether a function of ours takes instants apart, in the session's zone.

@@ -1,6 +1,7 @@
 //! `typeof`: the name of a type as `CAST` takes it.
 
-use std::sync::{Arc, LazyLock};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use arrow::array::{AsArray, StringArray};
 use arrow::compute::cast;
@@ -54,21 +55,20 @@ impl ScalarUDFImpl for TypeOf {
     }
 }
 
-/// The name of the function that no statement calls: Arrow's name of a type as SQL's.
+/// The name of the function that no statement calls: Arrow's name of a column's type as SQL's. Its arguments are that
+/// name, and those of the catalog, the schema, the table and the column.
 pub(crate) const TYPE_IN_SQL: &str = "warpcube_type_in_sql";
 
-/// The function, which no registry has.
-pub(crate) fn type_in_sql() -> Arc<ScalarUDF> {
-    static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
-        let signature = Signature::any(1, Volatility::Immutable);
-        Arc::new(ScalarUDF::new_from_impl(TypeInSql { signature }))
-    });
-    FUNCTION.clone()
+/// The function, which no registry has; it has names of its own for some columns.
+pub(crate) fn type_in_sql(named: BTreeMap<[String; 4], &'static str>) -> Arc<ScalarUDF> {
+    let signature = Signature::any(5, Volatility::Stable);
+    Arc::new(ScalarUDF::new_from_impl(TypeInSql { signature, named }))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct TypeInSql {
     signature: Signature,
+    named: BTreeMap<[String; 4], &'static str>,
 }
 
 impl ScalarUDFImpl for TypeInSql {
@@ -85,8 +85,17 @@ impl ScalarUDFImpl for TypeInSql {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let names = cast(&args.args[0].to_array(args.number_rows)?, &DataType::Utf8)?;
-        let named: StringArray = names.as_string::<i32>().iter().map(|name| name.map(types_in_sql)).collect();
+        let text = |value: &ColumnarValue| Ok(cast(&value.to_array(args.number_rows)?, &DataType::Utf8)?);
+        let texts = args.args.iter().map(text).collect::<Result<Vec<_>>>()?;
+        let columns: Vec<&StringArray> = texts.iter().map(|column| column.as_string::<i32>()).collect();
+        let own = |row: usize| {
+            let [_, catalog, schema, table, column] = columns.as_slice() else { return None };
+            self.named.get(&[catalog, schema, table, column].map(|names| names.value(row).to_string()))
+        };
+        let name = |(row, name): (usize, Option<&str>)| {
+            own(row).map(|name| name.to_string()).or_else(|| name.map(types_in_sql))
+        };
+        let named: StringArray = columns[0].iter().enumerate().map(name).collect();
         Ok(ColumnarValue::Array(Arc::new(named)))
     }
 }

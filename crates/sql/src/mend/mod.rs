@@ -27,6 +27,8 @@ mod distinct_orders;
 mod distinct_sums;
 pub(crate) mod domains;
 pub(crate) mod exact_sums;
+pub(crate) mod extension_outputs;
+mod extension_types;
 mod extremes;
 mod failing_casts;
 pub(crate) mod finer_columns;
@@ -71,7 +73,7 @@ mod rowless_subqueries;
 mod set_operations;
 mod shifted_sums;
 mod shifts;
-mod shown_types;
+pub(crate) mod shown_types;
 mod single_casts;
 mod sliding;
 mod sorts;
@@ -90,6 +92,7 @@ mod whole_decimals;
 mod whole_times;
 mod zones;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::ArrayRef;
@@ -126,6 +129,7 @@ pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules.insert(0, Arc::new(decimals::ScaleDividends));
     rules.insert(0, Arc::new(decimals::LiteralDigits));
     rules.insert(0, Arc::new(zones::NamedZones));
+    rules.insert(0, Arc::new(extension_types::ExtensionTypes));
     rules.insert(0, Arc::new(recursion::TypesOfSteps));
     rules.push(Arc::new(inserted_columns::InsertedColumns));
     rules.push(Arc::new(whole_times::WholeTimes));
@@ -193,7 +197,7 @@ pub(crate) fn unregistered(name: &str) -> Option<Arc<ScalarUDF>> {
         .or_else(|| cast_functions::function(name))
         .or_else(|| nested_casts::function(name))
         .or_else(|| unnest::function(name))
-        .or_else(|| (name == functions::TYPE_IN_SQL).then(functions::type_in_sql))
+        .or_else(|| (name == functions::TYPE_IN_SQL).then(|| functions::type_in_sql(BTreeMap::new())))
 }
 
 /// The plan with all mends that it needs; `options` are the session's settings.

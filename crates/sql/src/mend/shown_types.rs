@@ -2,22 +2,29 @@
 //!
 //! DataFusion 55.2 has Arrow's there. The file goes once it has SQL's.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use datafusion::common::Column;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
+use datafusion::execution::SessionState;
 use datafusion::logical_expr::{
     Cast, DescribeTable, EmptyRelation, Expr, LogicalPlan, LogicalPlanBuilder, Projection, lit,
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use crate::catalog::extension_types;
 use crate::functions;
 use crate::walk::{PlanWalk, Walk};
-use crate::words::sql_name;
+use crate::words::type_name;
 
 /// The column of types in `information_schema.columns`.
 const DATA_TYPE: &str = "data_type";
+
+/// The columns there that tell whose type it is.
+const NAMES: [&str; 4] = ["table_catalog", "table_schema", "table_name", "column_name"];
 
 /// The rule that names types.
 #[derive(Debug)]
@@ -51,7 +58,7 @@ fn described(table: DescribeTable) -> Result<LogicalPlan> {
         .iter()
         .map(|field| {
             let is_nullable = if field.is_nullable() { "YES" } else { "NO" };
-            let texts = [field.name().clone(), sql_name(field.data_type()), is_nullable.to_string()];
+            let texts = [field.name().clone(), type_name(field), is_nullable.to_string()];
             let cast = |(text, of): (String, &Arc<arrow::datatypes::Field>)| {
                 Expr::Cast(Cast::new(Box::new(lit(text)), of.data_type().clone()))
             };
@@ -87,10 +94,36 @@ fn with_names(plan: LogicalPlan) -> Result<LogicalPlan> {
     let columns = schema.iter().map(|(table, field)| {
         let column = Expr::Column((table, field).into());
         match field.name() == DATA_TYPE {
-            true => functions::type_in_sql().call(vec![column]).alias_qualified(table.cloned(), DATA_TYPE),
+            true => {
+                let names = NAMES.map(|name| Expr::Column(Column::new(table.cloned(), name)));
+                let arguments = std::iter::once(column).chain(names).collect();
+                functions::type_in_sql(BTreeMap::new()).call(arguments).alias_qualified(table.cloned(), DATA_TYPE)
+            }
             false => column,
         }
     });
     let columns = columns.collect();
     Ok(LogicalPlan::Projection(Projection::try_new(columns, Arc::new(plan))?))
+}
+
+/// The plan with the names of extension types where it lists columns: those of the session's tables at this moment.
+pub(crate) async fn with_extension_types(plan: &LogicalPlan, state: &SessionState) -> Result<Option<LogicalPlan>> {
+    let mut found = false;
+    plan.apply_nested(|plan| {
+        found |= lists_columns(plan);
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    if !found {
+        return Ok(None);
+    }
+    let function = functions::type_in_sql(extension_types(state.catalog_list().as_ref()).await);
+    let of_call = |expr: Expr| match expr {
+        Expr::ScalarFunction(mut call) if call.name() == functions::TYPE_IN_SQL => {
+            call.func = function.clone();
+            Ok(Transformed::yes(Expr::ScalarFunction(call)))
+        }
+        other => Ok(Transformed::no(other)),
+    };
+    let plan = plan.clone().transform_up_nested(|plan| plan.map_exprs(|expr| expr.transform_up(of_call)))?;
+    Ok(Some(plan.data))
 }

@@ -2,7 +2,8 @@
 //! and parameters.
 //!
 //! `HUGEINT` is a decimal of 38 digits, which holds as many of its values as Arrow has. Texts that are cast to bytes
-//! keep their bytes ([`crate::syntax`] reads escapes of constants).
+//! keep their bytes ([`crate::syntax`] reads escapes of constants). UUID and JSON are texts with the name of an
+//! extension ([`crate::extension_types`]).
 //!
 //! A TIMESTAMP without a precision has nanoseconds in DataFusion, which end in 2262. Here it has microseconds, as in
 //! PostgreSQL and DuckDB. A session without a zone leaves it to DataFusion.
@@ -15,9 +16,11 @@ use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::logical_expr::planner::TypePlanner;
-use datafusion::sql::sqlparser::ast::{DataType as SqlType, TimezoneInfo};
+use datafusion::sql::sqlparser::ast::{ArrayElemTypeDef, DataType as SqlType, TimezoneInfo};
 
 use super::in_zone::zone_of;
+use crate::error::SqlError;
+use crate::extension_types::ExtensionType;
 
 /// The names of a session.
 #[derive(Debug)]
@@ -45,6 +48,10 @@ impl TypeNames {
 
 impl TypePlanner for TypeNames {
     fn plan_type_field(&self, sql_type: &SqlType) -> Result<Option<FieldRef>> {
+        if let Some(extension) = ExtensionType::of_sql(sql_type) {
+            return Ok(Some(Arc::new(extension.declared())));
+        }
+        check_parts(sql_type)?;
         let nanoseconds = DataType::Timestamp(TimeUnit::Nanosecond, None);
         let data_type = match sql_type {
             SqlType::Timestamp(None, zone) => self.timestamp(*zone),
@@ -52,6 +59,25 @@ impl TypePlanner for TypeNames {
             other => of_name(other),
         };
         Ok(data_type.map(|data_type| Arc::new(Field::new("", data_type, true))))
+    }
+}
+
+/// Refuses lists and structs of an extension type: a cast to one would not read the texts in it.
+fn check_parts(sql_type: &SqlType) -> Result<()> {
+    let check = |part: &SqlType| match ExtensionType::of_sql(part) {
+        Some(extension) => {
+            Err(SqlError::Unsupported(format!("a {sql_type}; a list or a struct has VARCHAR for {}", extension.name())))
+        }
+        None => Ok(()),
+    };
+    match sql_type {
+        SqlType::Array(
+            ArrayElemTypeDef::AngleBracket(part)
+            | ArrayElemTypeDef::SquareBracket(part, _)
+            | ArrayElemTypeDef::Parenthesis(part),
+        ) => Ok(check(part)?),
+        SqlType::Struct(fields, _) => Ok(fields.iter().try_for_each(|field| check(&field.field_type))?),
+        _ => Ok(()),
     }
 }
 

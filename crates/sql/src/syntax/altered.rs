@@ -240,9 +240,6 @@ fn cast(value: Expr, data_type: DataType) -> Expr {
 
 /// The type of a column and what is declared of it, as CREATE TABLE reads them.
 fn defined(state: &SessionState, column: &ColumnDef) -> Result<(DataType, Declared)> {
-    if let DataType::JSON | DataType::JSONB | DataType::Uuid = column.data_type {
-        return Err(SqlError::Unsupported(format!("a column of type {}", column.data_type)));
-    }
     let mut parsed = read(&format!("CREATE TABLE altered ({column})"))?;
     super::mend(state, &mut parsed, "")?;
     let declared = Declared::take(&mut parsed)?;

@@ -1,7 +1,7 @@
 //! Casts that are functions, and constants of bytes.
 //!
-//! A UUID is a text in its usual spelling, JSON a text that has been read: `x::uuid` and `x::json` are functions that
-//! refuse other texts. A constant text that is cast to bytes has its escapes: `BLOB '\xAA'` is one byte, as in DuckDB,
+//! `x::uuid` and `x::json` are functions that read texts ([`crate::extension_types`]), as TRY_CAST to such a type is
+//! one. A constant text that is cast to bytes has its escapes: `BLOB '\xAA'` is one byte, as in DuckDB,
 //! and `BYTEA '\xAABB'` two, as in PostgreSQL.
 
 use datafusion::sql::sqlparser::ast::{
@@ -12,6 +12,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 use super::call;
 use super::dialect::SessionDialect;
 use crate::error::{Result, SqlError};
+use crate::extension_types::ExtensionType;
 use crate::words::sql_name;
 
 /// Reads casts to these types.
@@ -19,14 +20,15 @@ use crate::words::sql_name;
 /// # Errors
 /// [`SqlError::Execution`] for a constant with an escape that is none.
 pub(super) fn as_functions(expr: &mut Expr) -> Result<()> {
-    let (data_type, value) = match expr {
-        Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, data_type, expr, array: false, format: None } => {
-            (data_type.clone(), expr.as_mut())
+    let (data_type, value, is_lenient) = match expr {
+        Expr::Cast { kind, data_type, expr, array: false, format: None } => {
+            let is_lenient = matches!(kind, CastKind::TryCast | CastKind::SafeCast);
+            (data_type.clone(), expr.as_mut(), is_lenient)
         }
         Expr::TypedString(TypedString { data_type, value, .. }) => {
             let ValueWithSpan { value, span } = value.clone();
             let data_type = data_type.clone();
-            return match name(&data_type) {
+            return match name(&data_type, false) {
                 Some(name) => {
                     *expr = of_text(name, Expr::Value(value.with_span(span)));
                     Ok(())
@@ -42,12 +44,13 @@ pub(super) fn as_functions(expr: &mut Expr) -> Result<()> {
         }
         _ => return Ok(()),
     };
-    if let Some(name) = name(&data_type) {
+    if let Some(name) = name(&data_type, is_lenient) {
         let value = std::mem::replace(value, Expr::value(Value::Null));
         *expr = of_text(name, value);
         return Ok(());
     }
     if let Expr::Value(constant) = value
+        && !is_lenient
         && let Some(bytes) = bytes(&data_type, &constant.value)?
     {
         *expr = Expr::value(bytes);
@@ -55,13 +58,11 @@ pub(super) fn as_functions(expr: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-/// The function that a cast to a type is.
-fn name(data_type: &DataType) -> Option<&'static str> {
+/// The function that a cast to a type is; one that `is_lenient` gives NULL for what is no value of the type.
+fn name(data_type: &DataType, is_lenient: bool) -> Option<&'static str> {
     match data_type {
-        DataType::JSON => Some("as_json"),
-        DataType::JSONB => Some("json"),
-        DataType::Uuid => Some("as_uuid"),
-        _ => None,
+        DataType::JSONB if !is_lenient => Some("json"),
+        other => ExtensionType::of_sql(other).map(|to| if is_lenient { to.lenient_reader() } else { to.reader() }),
     }
 }
 

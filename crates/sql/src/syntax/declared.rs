@@ -10,6 +10,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::items::folded;
 use crate::error::{Result, SqlError};
+use crate::extension_types::ExtensionType;
 
 /// A PRIMARY KEY or UNIQUE as it is declared.
 #[derive(Debug, Clone)]
@@ -25,6 +26,8 @@ pub(crate) struct Declared {
     pub(crate) keys: Vec<DeclaredKey>,
     pub(crate) checks: Vec<Expr>,
     pub(crate) defaults: Vec<(String, Expr)>,
+    /// The extension types of columns.
+    pub(crate) extension_types: Vec<(String, ExtensionType)>,
     /// Whether the table is one of the connection alone, which the planner refuses.
     pub(crate) is_temporary: bool,
 }
@@ -66,6 +69,7 @@ impl Declared {
         for column in columns {
             let name = folded(&column.name);
             let own = || vec![name.clone()];
+            declared.extension_types.extend(ExtensionType::of_sql(&column.data_type).map(|of| (name.clone(), of)));
             column.options.retain_mut(|definition| {
                 match &mut definition.option {
                     ColumnOption::NotNull => declared.not_null.push(name.clone()),

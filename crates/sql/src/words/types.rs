@@ -2,7 +2,9 @@
 //!
 //! What stands in quotes is a value or a name of the user's and stays.
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Field};
+
+use crate::extension_types::ExtensionType;
 
 /// Types without parameters.
 const PLAIN: [(&str, &str); 19] = [
@@ -22,9 +24,9 @@ const PLAIN: [(&str, &str); 19] = [
     ("LargeUtf8", "VARCHAR"),
     ("Date32", "DATE"),
     ("Date64", "DATE"),
-    ("Binary", "BYTEA"),
-    ("BinaryView", "BYTEA"),
-    ("LargeBinary", "BYTEA"),
+    ("Binary", "BLOB"),
+    ("BinaryView", "BLOB"),
+    ("LargeBinary", "BLOB"),
 ];
 /// Types with parameters in parentheses.
 const WITH_PARAMETERS: [&str; 15] = [
@@ -44,6 +46,12 @@ const WITH_PARAMETERS: [&str; 15] = [
     "Struct",
     "Map",
 ];
+
+/// The type of a field as SQL calls it.
+pub(crate) fn type_name(field: &Field) -> String {
+    let extension = ExtensionType::of(field).or_else(|| ExtensionType::unread(field));
+    extension.map_or_else(|| sql_name(field.data_type()), |extension| extension.name().to_string())
+}
 
 /// A type as SQL calls it; what has only NULLs is text, as PostgreSQL has it.
 pub(crate) fn sql_name(data_type: &DataType) -> String {
@@ -93,7 +101,7 @@ fn name(text: &str) -> Option<(String, usize)> {
             format!("{}[]", types_in_sql(element.split_once(", field").map_or(element, |(element, _)| element)))
         }
         "Dictionary" => types_in_sql(parameters.split_once(", ").map_or(parameters, |(_, values)| values)),
-        "FixedSizeBinary" => "BYTEA".into(),
+        "FixedSizeBinary" => "BLOB".into(),
         // As a cast names its fields.
         "Struct" => format!("STRUCT<{}>", types_in_sql(parameters).replace("non-null ", "").replace("\": ", "\" ")),
         "Map" => "MAP".into(),

@@ -145,7 +145,7 @@ impl Opening<'_> {
             .collect();
         let format = stored_as(&reading.file_type, &locations[0])?;
         format_options::check(format.name, Purpose::Table, &given)?;
-        let columns = reading.columns.iter().map(|(name, kind)| Ok(Field::new(name, self.data_type(kind)?, true)));
+        let columns = reading.columns.iter().map(|(name, kind)| self.column(name, kind));
         let schema = Arc::new(DFSchema::try_from(Schema::new(columns.collect::<Result<Vec<_>>>()?))?);
         let reference = TableReference::bare(self.name.to_string());
         let mut command =
@@ -318,19 +318,19 @@ impl Opening<'_> {
             }
             Some(Types::ByPosition(types)) => {
                 for (field, kind) in fields.iter_mut().zip(types) {
-                    field.set_data_type(self.data_type(kind)?);
+                    *field = self.column(field.name(), kind)?.with_nullable(field.is_nullable());
                 }
             }
             Some(Types::ByName(types)) => {
                 for (name, kind) in types {
-                    let kind = self.data_type(kind)?;
+                    let typed = self.column(name, kind)?;
                     let known = || found.fields().iter().map(|field| field.name().clone());
                     let field = fields.iter_mut().find(|field| field.name().eq_ignore_ascii_case(name));
                     let Some(field) = field else {
                         let nearest = crate::nearest::nearest(name, known());
                         return Err(SqlError::UnknownColumn { name: name.clone(), nearest });
                     };
-                    field.set_data_type(kind);
+                    *field = typed.with_name(field.name()).with_nullable(field.is_nullable());
                 }
             }
         }
@@ -379,10 +379,16 @@ impl Opening<'_> {
 
     /// The type of a name in SQL.
     fn data_type(&self, name: &str) -> Result<DataType> {
-        let cast = format!("CAST(NULL AS {name})");
-        let wrong = || self.reading.wrong(format!("types by their names in SQL, and '{name}' is none"));
+        Ok(self.column("", name)?.data_type().clone())
+    }
+
+    /// A column of a type by its name in SQL.
+    fn column(&self, name: &str, kind: &str) -> Result<Field> {
+        let cast = format!("CAST(NULL AS {kind})");
+        let wrong = || self.reading.wrong(format!("types by their names in SQL, and '{kind}' is none"));
         let planned = self.session()?.create_logical_expr(&cast, &DFSchema::empty()).map_err(|_| wrong())?;
-        Ok(planned.get_type(&DFSchema::empty())?)
+        let (_, typed) = planned.to_field(&DFSchema::empty())?;
+        Ok(typed.as_ref().clone().with_name(name).with_nullable(true))
     }
 
     fn session(&self) -> Result<&SessionState> {

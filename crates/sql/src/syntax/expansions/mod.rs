@@ -19,9 +19,10 @@ mod wildcards;
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-use arrow::datatypes::{DataType, FieldRef};
+use arrow::datatypes::FieldRef;
 use datafusion::common::TableReference;
 use datafusion::execution::SessionState;
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, Query, Select, SetExpr, Statement as SqlStatement, TableAlias, TableFactor, TableWithJoins,
@@ -279,7 +280,6 @@ fn of_factor<'a>(
 struct Column {
     table: Option<TableReference>,
     name: String,
-    data_type: DataType,
 }
 
 impl Column {
@@ -323,17 +323,20 @@ async fn columns_of_factor(state: &SessionState, table: &TableFactor, scopes: &[
 }
 
 async fn columns_of_query(state: &SessionState, query: Box<Query>, scopes: &[With]) -> Result<Vec<Column>> {
-    let planned = state.statement_to_plan(settled(state, query, scopes).await?).await;
-    let plan = planned.map_err(|error| match is_about_repeated_names(&error) {
-        true => about_repeated_names(error),
-        false => error.into(),
-    })?;
+    let plan = plan_of_query(state, query, scopes).await?;
     let column = |(table, field): (Option<&TableReference>, &FieldRef)| Column {
         table: table.cloned(),
         name: field.name().clone(),
-        data_type: field.data_type().clone(),
     };
     Ok(plan.schema().iter().map(column).collect())
+}
+
+async fn plan_of_query(state: &SessionState, query: Box<Query>, scopes: &[With]) -> Result<LogicalPlan> {
+    let planned = state.statement_to_plan(settled(state, query, scopes).await?).await;
+    planned.map_err(|error| match is_about_repeated_names(&error) {
+        true => about_repeated_names(error),
+        false => error.into(),
+    })
 }
 
 /// A query below the WITH clauses around it, as it is planned.

@@ -3,15 +3,15 @@
 //! The statement is read as `SELECT * FROM summarize((query))`, which is no function of the session. The query is a
 //! table of WITH that one aggregation for each column reads.
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, Query, TableFactor, With};
 
 use super::super::items::constant;
 use super::super::statements::NAME;
-use super::{Column, columns_of_query, query_of, quoted};
+use super::{plan_of_query, query_of, quoted};
 use crate::error::Result;
-use crate::words::sql_name;
+use crate::words::type_name;
 
 /// The query whose columns a table tells of.
 pub(super) fn summarized(table: &TableFactor) -> Option<&Query> {
@@ -29,9 +29,11 @@ pub(super) fn summarized(table: &TableFactor) -> Option<&Query> {
 /// # Errors
 /// What is wrong with the query.
 pub(super) async fn of_query(state: &SessionState, query: Query, scopes: &[With]) -> Result<Query> {
-    let columns = columns_of_query(state, Box::new(query.clone()), scopes).await?;
-    let of_column = |(number, column): (usize, &Column)| facts(number, &column.name, &column.data_type);
-    let branches: Vec<String> = columns.iter().enumerate().map(of_column).collect();
+    let plan = plan_of_query(state, Box::new(query.clone()), scopes).await?;
+    // The types that the query has when it runs.
+    let plan = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?;
+    let of_column = |(number, column): (usize, &FieldRef)| facts(number, column);
+    let branches: Vec<String> = plan.schema().fields().iter().enumerate().map(of_column).collect();
     let text = format!(
         "WITH summarized AS ({query}) SELECT column_name, column_type, min, max, approx_unique, avg, std, q25, q50, \
          q75, count, null_percentage FROM ({}) AS facts ORDER BY number",
@@ -41,9 +43,15 @@ pub(super) async fn of_query(state: &SessionState, query: Query, scopes: &[With]
 }
 
 /// The SELECT of a column's facts.
-fn facts(number: usize, name: &str, data_type: &DataType) -> String {
-    let (column, type_name) = (quoted(name), sql_name(data_type));
-    let as_text = |of: &str| format!("CAST({of} AS VARCHAR)");
+fn facts(number: usize, field: &Field) -> String {
+    let (name, data_type) = (field.name(), field.data_type());
+    let (column, type_name) = (quoted(name), type_name(field));
+    let is_bytes = matches!(data_type, DataType::Binary | DataType::BinaryView | DataType::LargeBinary);
+    // Bytes as results show them: they need not be a text.
+    let as_text = |of: &str| match is_bytes {
+        true => format!("encode({of}, 'hex')"),
+        false => format!("CAST({of} AS VARCHAR)"),
+    };
     let none = || "CAST(NULL AS VARCHAR)".to_string();
     let is_nested = data_type.is_nested();
     let is_number = data_type.is_numeric();
@@ -58,8 +66,10 @@ fn facts(number: usize, name: &str, data_type: &DataType) -> String {
         true => as_text(&format!("approx_percentile_cont({share}) WITHIN GROUP (ORDER BY {measured})")),
         false => none(),
     };
-    let unique =
-        if is_nested { "CAST(NULL AS BIGINT)".into() } else { format!("approx_distinct(CAST({column} AS VARCHAR))") };
+    let unique = match is_nested {
+        true => "CAST(NULL AS BIGINT)".into(),
+        false => format!("approx_distinct({})", as_text(&column.to_string())),
+    };
     format!(
         "SELECT {number} AS number, {} AS column_name, {} AS column_type, {} AS min, {} AS max, \
          CAST({unique} AS BIGINT) AS approx_unique, {} AS avg, {} AS std, {} AS q25, {} AS q50, {} AS q75, \
