@@ -26,7 +26,7 @@ use super::{units, visits};
 use crate::error::{Result, SqlError};
 
 /// Names of functions and the names that sessions have for them.
-pub(crate) const RENAMED: [(&str, &str); 71] = [
+pub(crate) const RENAMED: [(&str, &str); 69] = [
     ("aggregate", "list_aggregate"),
     ("apply", "array_transform"),
     ("approx_count_distinct", "approx_distinct"),
@@ -46,9 +46,7 @@ pub(crate) const RENAMED: [(&str, &str); 71] = [
     ("ceiling", "ceil"),
     ("countif", "count_if"),
     ("datediff", "date_diff"),
-    ("datepart", "date_part"),
     ("datesub", "date_sub"),
-    ("datetrunc", "date_trunc"),
     ("editdist3", "levenshtein"),
     ("every", "bool_and"),
     ("first", "first_value"),
