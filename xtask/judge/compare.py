@@ -62,6 +62,8 @@ def of_duckdb(value):
     if isinstance(value, dt.time):
         micros = ((value.hour * 60 + value.minute) * 60 + value.second) * 10**6 + value.microsecond
         return ("time", micros * 1000)
+    if isinstance(value, list):
+        return tuple(of_duckdb(item) for item in value)
     return length(value) if isinstance(value, dt.timedelta) else value
 
 
@@ -83,6 +85,8 @@ def of_arrow(column):
     if pa.types.is_duration(kind):
         raw = column.cast(pa.int64()).to_pylist()
         return [None if v is None else ("length", v * NANOSECONDS[kind.unit]) for v in raw]
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return [None if items.as_py() is None else tuple(of_arrow(items.values)) for items in column]
     if pa.types.is_floating(kind):
         return [NAN if v is not None and math.isnan(v) else v for v in column.to_pylist()]
     return column.to_pylist()
@@ -92,6 +96,8 @@ def alike(ours, theirs):
     """Whether two values are equal."""
     if ours is None or theirs is None:
         return ours is theirs
+    if isinstance(ours, tuple) and isinstance(theirs, tuple):
+        return rows_alike(ours, theirs)
     numbers = (int, float, decimal.Decimal)
     if not isinstance(ours, numbers) or not isinstance(theirs, numbers):
         return type(ours) is type(theirs) and ours == theirs

@@ -5,7 +5,7 @@ windows have peers: what a subquery gives does not depend on the order of its ro
 """
 
 from expressions import Scope
-from queries import Queries
+from functions import Functions
 from tree import Node, Order, Seq
 
 SIGNS = ["=", "=", "=", "<", "<=", ">", ">=", "<>"]
@@ -15,7 +15,7 @@ TRUTHS = [" IS NULL", " IS NOT NULL", " IS TRUE", " IS NOT TRUE", " IS FALSE"]
 PLACES = ["kept", "kept", "kept", "shown", "shown", "having", "grouped", "added", "ordered", "on", "beside", "set"]
 
 
-class Correlated(Queries):
+class Correlated(Functions):
     """Draws these statements. The rows around are scopes, the innermost last."""
 
     def small(self):

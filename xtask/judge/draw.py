@@ -29,6 +29,7 @@ SHAPES = [
     ("sorted", 8),
     ("missing", 4),
     ("sequence", 8),
+    ("functions", 18),
 ]
 
 

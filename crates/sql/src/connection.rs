@@ -46,6 +46,7 @@ use crate::database::{Database, HoldsPlans, owner};
 use crate::error::{Result, SqlError};
 use crate::exec::DevicePlanner;
 use crate::memory_table::WriteLock;
+use crate::mend;
 use crate::plans::{self, Epoch, Planned};
 use crate::progress::Progress;
 use crate::report::{Phase, StatementReport};
@@ -53,7 +54,7 @@ use crate::rewrite::rewrite;
 use crate::settings::{Owner, Settings};
 use crate::staged_files::Staged;
 use crate::statement::OwnStatement;
-use crate::stream::{Deadline, Watched, Writes};
+use crate::stream::{Deadline, Watched, Writes, in_zone};
 use crate::syntax::{self, Altered, Declared};
 use crate::values::SettingOrigin;
 pub use cubes::CubeLoad;
@@ -226,7 +227,7 @@ impl Connection {
             None => Box::pin(self.planned_by_shape(sql, report)).await?,
         };
         match planned {
-            Some((planned, state)) => self.run_planned(state, &planned, None, report, deadline, clock).await,
+            Some((planned, state)) => self.run_shown(state, &planned, None, report, deadline, clock).await,
             None => Box::pin(self.start_anew(sql, report, deadline, clock, None)).await,
         }
     }
@@ -288,7 +289,7 @@ impl Connection {
             if template.tells_changes {
                 self.plans_of(epoch).keep(sql, epoch, tables, &planned);
             }
-            return self.run_planned(state, &planned, None, report, deadline, clock).await;
+            return self.run_shown(state, &planned, None, report, deadline, clock).await;
         }
         let is_kept = matches!(
             plan,
@@ -366,7 +367,7 @@ impl Connection {
             None => None,
         };
         returning.iter().for_each(|returning| state.config_mut().set_extension(returning.clone()));
-        let mut execution = self.run_planned(state, &planned, writes, report, deadline, clock).await?;
+        let mut execution = self.run_shown(state, &planned, writes, report, deadline, clock).await?;
         if let Some(returning) = returning {
             execution.schema = returning.schema();
             execution.stream = changed::returned(execution.stream, returning);
@@ -393,6 +394,23 @@ impl Connection {
             self.plans_of(epoch).keep(sql, epoch, tables, &planned);
         }
         Ok(planned)
+    }
+
+    /// Starts a planned statement whose rows have instants in the session's zone.
+    async fn run_shown(
+        &self,
+        state: SessionState,
+        planned: &Planned,
+        writes: Option<Writes>,
+        report: &Arc<StatementReport>,
+        deadline: Option<Deadline>,
+        clock: Instant,
+    ) -> Result<Execution> {
+        let zone: Option<Arc<str>> = mend::shown_zone(state.config_options()).map(Arc::from);
+        let execution = self.run_planned(state, planned, writes, report, deadline, clock).await?;
+        let Some(zone) = zone else { return Ok(execution) };
+        let stream = in_zone(execution.stream, &zone);
+        Ok(Execution { schema: stream.schema(), stream, ..execution })
     }
 
     /// Starts a planned statement that gives rows.

@@ -11,6 +11,7 @@
 
 mod access;
 mod baseline;
+mod calendar_units;
 mod cancel;
 pub mod catalog;
 mod codec;
@@ -57,6 +58,7 @@ mod stream;
 mod syntax;
 mod text_decimals;
 mod text_formats;
+mod text_times;
 mod time_units;
 mod values;
 mod walk;

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
-use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::ExecutionPlan;
@@ -174,6 +175,40 @@ fn shown(planned: &SchemaRef, types: &[Option<ExtensionType>]) -> SchemaRef {
     };
     let fields: Vec<Field> = planned.fields().iter().enumerate().map(field).collect();
     Arc::new(Schema::new_with_metadata(fields, planned.metadata().clone()))
+}
+
+/// Rows whose instants are of a zone, which their texts are shown in.
+pub(crate) fn in_zone(rows: SendableRecordBatchStream, zone: &Arc<str>) -> SendableRecordBatchStream {
+    let planned = rows.schema();
+    let field = |field: &FieldRef| in_zone_field(field, zone);
+    let fields: Vec<FieldRef> = planned.fields().iter().map(field).collect();
+    let schema = Arc::new(Schema::new_with_metadata(fields, planned.metadata().clone()));
+    if schema == planned {
+        return rows;
+    }
+    let shown = schema.clone();
+    let rows = rows.map(move |batch| {
+        let batch = batch?;
+        let columns = batch.columns().iter().zip(shown.fields());
+        let columns = columns.map(|(column, field)| cast(column, field.data_type())).collect::<Result<Vec<_>, _>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        Ok(RecordBatch::try_new_with_options(shown.clone(), columns, &options)?)
+    });
+    Box::pin(RecordBatchStreamAdapter::new(schema, rows))
+}
+
+fn in_zone_field(field: &FieldRef, zone: &Arc<str>) -> FieldRef {
+    use DataType::{FixedSizeList, LargeList, List, Map, Struct, Timestamp};
+    let data_type = match field.data_type() {
+        Timestamp(unit, Some(_)) => Timestamp(*unit, Some(zone.clone())),
+        List(items) => List(in_zone_field(items, zone)),
+        LargeList(items) => LargeList(in_zone_field(items, zone)),
+        FixedSizeList(items, length) => FixedSizeList(in_zone_field(items, zone), *length),
+        Struct(fields) => Struct(fields.iter().map(|field| in_zone_field(field, zone)).collect()),
+        Map(entries, is_sorted) => Map(in_zone_field(entries, zone), *is_sorted),
+        _ => return field.clone(),
+    };
+    Arc::new(field.as_ref().clone().with_data_type(data_type))
 }
 
 impl Drop for Watched {

@@ -1,4 +1,6 @@
 //! The line of a statement's text that an error is about, and a caret under the place.
+//!
+//! What URLs of the line have for names, passwords and signatures is not shown, since logs keep errors.
 
 use unicode_width::UnicodeWidthStr;
 use warpcube_sql::Position;
@@ -22,7 +24,9 @@ pub(crate) struct Excerpt {
 impl Excerpt {
     /// That of a position in a statement's text.
     pub(crate) fn new(sql: &str, position: Position) -> Excerpt {
-        let line: Vec<char> = sql.split('\n').nth(position.line - 1).unwrap_or_default().trim_end().chars().collect();
+        let mut line: Vec<char> =
+            sql.split('\n').nth(position.line - 1).unwrap_or_default().trim_end().chars().collect();
+        hide(&mut line);
         let at = (position.column - 1).min(line.len());
         let (start, end) = (at.saturating_sub(AROUND), (at + AROUND).min(line.len()));
         let front = if start > 0 { LEFT_OUT } else { "" };
@@ -35,6 +39,31 @@ impl Excerpt {
     pub(crate) fn lines(&self) -> [String; 2] {
         let front = format!("LINE {}: {}", self.line, self.before);
         [format!("{front}{}", self.after), format!("{:1$}^", "", front.width())]
+    }
+}
+
+/// What stands for a character that is hidden.
+const HIDDEN: char = '*';
+
+/// Hides the names and passwords of URLs, and what stands behind their `?`.
+fn hide(line: &mut [char]) {
+    let is_end = |character: &char| character.is_whitespace() || matches!(character, '\'' | '"' | ',' | ')' | ']');
+    let mut from = 0;
+    while let Some(scheme) = line[from..].windows(3).position(|three| three == [':', '/', '/']) {
+        let begin = from + scheme + 3;
+        let end = line[begin..].iter().position(is_end).map_or(line.len(), |length| begin + length);
+        // Elsewhere a `?` is one of a pattern.
+        let scheme: String = line[..begin - 3].iter().rev().take(5).rev().collect();
+        let is_web = scheme.to_lowercase().trim_end_matches('s').ends_with("http");
+        let url = &mut line[begin..end];
+        let authority = url.iter().position(|character| matches!(character, '/' | '?')).unwrap_or(url.len());
+        if let Some(at) = url[..authority].iter().rposition(|character| *character == '@') {
+            url[..at].fill(HIDDEN);
+        }
+        if let Some(query) = url.iter().position(|character| is_web && *character == '?') {
+            url[query + 1..].fill(HIDDEN);
+        }
+        from = end;
     }
 }
 
@@ -58,6 +87,13 @@ mod tests {
         assert_eq!(lines("SELECT 1 +", 1, 11), ["LINE 1: SELECT 1 +", "                  ^"]);
         assert_eq!(lines("SELECT '中é' x", 1, 13), ["LINE 1: SELECT '中é' x", "                     ^"]);
         assert_eq!(lines("SELECT '\u{1b}' x", 1, 12)[1].len(), "LINE 1: SELECT '\\x1b' x".len());
+    }
+
+    #[test]
+    fn secrets_of_urls_are_hidden() {
+        let [line, _] = lines("SELEC * FROM 'https://me:word@host/a?X=1', 's3://b/?.csv'", 1, 1);
+        assert_eq!(line, "LINE 1: SELEC * FROM 'https://*******@host/a?***', 's3://b/?.csv'");
+        assert_eq!(lines("SELECT 'x://' || ?", 1, 1)[0], "LINE 1: SELECT 'x://' || ?");
     }
 
     #[test]

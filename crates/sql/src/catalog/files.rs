@@ -25,7 +25,7 @@ use super::csv_types::HeaderSaid;
 use super::folders::data_files;
 use super::memory::{FileMemory, mirror_of};
 use super::mirror::MirrorSet;
-use super::patterns::{by_folder, matching_names};
+use super::patterns::{by_folder, matching_names, unlisted};
 use super::snapshot::FileSnapshot;
 use super::special::DerivedTable;
 use super::text_files::TextReading;
@@ -113,7 +113,11 @@ impl ExternalTable {
             }
             let mut location = canonical(&location);
             files.extend(resolve(&mut location, &command.file_type, !command.schema.fields().is_empty())?);
-            locations.extend(by_folder(&location)?.into_iter().map(for_listing));
+            for place in by_folder(&location)? {
+                let unlisted = unlisted(&place)?;
+                locations.push(for_listing(place));
+                locations.extend(unlisted);
+            }
         }
         if locations.is_empty() {
             let reason = "no folder matches this pattern; files of several folders are 'folder*/*.parquet'".into();
@@ -193,6 +197,9 @@ impl ExternalTable {
             && let Some(written) = reading.as_written(command.name.table(), &resolved, inferred)?
         {
             listing = ListingTableFactory::new().create(state, &written).await?;
+        }
+        if let Some(table) = listing.downcast_ref::<ListingTable>() {
+            partitions::check_folders(table, &files)?;
         }
         if let ("ARROW", Some(table)) = (file_type.name, listing.downcast_ref::<ListingTable>()) {
             lacking::check_positions(state, table, &files).await?;

@@ -8,11 +8,14 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::DFSchema;
+use datafusion::datasource::listing::helpers::parse_partitions_for_path;
 use datafusion::datasource::listing::{ListingTable, ListingTableUrl};
 use datafusion::logical_expr::CreateExternalTable;
+use datafusion::object_store::path::Path as ObjectPath;
 
 use super::text_keys::NULL_KEY;
-use crate::error::Result;
+use crate::error::{Result, SqlError};
+use crate::locations::shown;
 
 /// Takes declared columns out of a command that declares columns of folders alone; gives them back.
 pub(super) fn take_declared(command: &mut CreateExternalTable) -> Option<Schema> {
@@ -76,6 +79,24 @@ pub(super) fn with_columns(
     let fields = columns.fields().iter().map(|field| field.as_ref().clone()).chain(keys.iter().map(key));
     let schema = Arc::new(DFSchema::try_from(Schema::new(fields.collect::<Vec<_>>()))?);
     Ok(CreateExternalTable { schema, table_partition_cols: keys, ..command.clone() })
+}
+
+/// Refuses a file in other folders than those of the table's keys. DataFusion looks at the folders of ten files, and
+/// its scans leave others out.
+pub(super) fn check_folders(table: &ListingTable, files: &[PathBuf]) -> Result<()> {
+    let keys: Vec<&str> = table.options().table_partition_cols.iter().map(|(key, _)| key.as_str()).collect();
+    let is_read = |file: &&PathBuf| {
+        let path = std::path::absolute(file).ok().and_then(|path| ObjectPath::from_absolute_path(path).ok());
+        let has_keys = |path: &ObjectPath, url| parse_partitions_for_path(url, path, keys.iter().copied()).is_some();
+        path.is_none_or(|path| table.table_paths().iter().any(|url| has_keys(&path, url)))
+    };
+    match files.iter().find(|file| !keys.is_empty() && !is_read(file)) {
+        Some(file) => Err(SqlError::FileFormat {
+            path: shown(file),
+            reason: format!("it is not in a folder '{}=…', as others of its table are", keys.join("=…/")),
+        }),
+        None => Ok(()),
+    }
 }
 
 /// The names of the folders `key=value` between the place of a table and its first file.

@@ -11,7 +11,7 @@ use glob::{MatchOptions, Pattern, PatternError};
 use super::folders::data_files;
 use crate::error::{Result, SqlError};
 use crate::file_sets::is_partition;
-use crate::locations::{has_wildcards, is_pattern, local_path};
+use crate::locations::{has_wildcards, is_pattern, local_path, shown, url_of};
 
 /// Folders are matched one level a wildcard, and hidden ones by name alone.
 const OPTIONS: MatchOptions =
@@ -101,6 +101,34 @@ pub(super) fn matching_names(pattern: &Path) -> Vec<PathBuf> {
     let files = data_files(if is_here { Path::new(".") } else { folder }).into_iter();
     let as_written = |file: PathBuf| file.strip_prefix(".").map(Path::to_path_buf).unwrap_or(file);
     files.filter(is_match).map(|file| if is_here { as_written(file) } else { file }).collect()
+}
+
+/// Whether DataFusion's lists leave out a file that a pattern means: a part of a path that has a `=` is the folder of a
+/// key there, the file's own name too.
+pub(super) fn is_unlisted(name: &str) -> bool {
+    name.contains('=')
+}
+
+/// The files of a location that is a pattern which its list leaves out; each is a location of its own.
+///
+/// # Errors
+/// [`SqlError::FileFormat`] for one in the folder of a key, which a location of its own would not have.
+pub(super) fn unlisted(location: &str) -> Result<Vec<String>> {
+    if !is_pattern(location) {
+        return Ok(Vec::new());
+    }
+    let pattern = Path::new(location);
+    let mut files = matching_names(pattern);
+    files.retain(|file| file.file_name().is_some_and(|name| is_unlisted(&name.to_string_lossy())));
+    match files.iter().find(|file| file.parent() != pattern.parent()) {
+        Some(file) => Err(SqlError::FileFormat {
+            path: shown(file),
+            reason: "its own name has a '=', as its folder's has, which is read by a pattern with wildcards for all \
+                     such folders ('*/*.parquet') alone; or rename it"
+                .into(),
+        }),
+        None => Ok(files.iter().map(|file| url_of(file, false)).collect()),
+    }
 }
 
 /// A pattern in which the folders that exist are names.

@@ -10,6 +10,7 @@ use datafusion::object_store::{Error as ObjectStoreError, ObjectMeta, ObjectStor
 use futures::TryStreamExt;
 
 use super::folders::data_files;
+use super::patterns::is_unlisted;
 use crate::error::{Result, SqlError};
 use crate::locations::mirrored;
 
@@ -58,7 +59,7 @@ pub struct FileSnapshot {
     files: Vec<FileIdentity>,
     /// Locations that name one file that is not there.
     pub(super) missing: Vec<String>,
-    /// What wildcards of folders stand for.
+    /// What wildcards of folders stand for, and the files that patterns mean and their lists leave out.
     pub(super) folders: Vec<String>,
     /// The files elsewhere that those of the table are the places of.
     elsewhere: Vec<FileIdentity>,
@@ -76,8 +77,13 @@ impl FileSnapshot {
                 (None, Some(folder)) => {
                     let files = data_files(&folder).into_iter();
                     let wanted = files.filter(|path| path.to_string_lossy().ends_with(extension.as_str()));
-                    let named = wanted.filter(|path| url.get_glob().is_none() || is_named(url, path));
-                    named.for_each(|path| snapshot.add_local(&path));
+                    for path in wanted {
+                        if url.get_glob().is_none() || is_named(url, &path) {
+                            snapshot.add_local(&path);
+                        } else if is_named_alone(url, &path) {
+                            snapshot.folders.push(path.display().to_string());
+                        }
+                    }
                 }
                 (None, None) => snapshot.add_listed(runtime, url, extension).await?,
             }
@@ -158,4 +164,10 @@ fn local_folder(url: &ListingTableUrl) -> Option<PathBuf> {
 /// Whether a pattern names a file of this machine.
 fn is_named(url: &ListingTableUrl, path: &Path) -> bool {
     ObjectPath::from_absolute_path(path).is_ok_and(|path| url.contains(&path, true))
+}
+
+/// Whether a pattern means a file of this machine that is a location of its own ([`is_unlisted`]).
+fn is_named_alone(url: &ListingTableUrl, path: &Path) -> bool {
+    let name = path.file_name().map(|name| name.to_string_lossy());
+    name.is_some_and(|name| is_unlisted(&name) && url.get_glob().as_ref().is_some_and(|glob| glob.matches(&name)))
 }

@@ -13,7 +13,7 @@ use datafusion::datasource::file_format::file_compression_type::FileCompressionT
 use super::{IN_DEFINITION, Search};
 use crate::csv_lines::{Characters, Lines};
 use crate::error::{SqlError, one_line};
-use crate::text_formats::{Failed, declared, read_schema};
+use crate::text_formats::{Failed, TextForm, declared, read_schema};
 
 /// How the types of columns are said.
 const DECLARED: &str = "CREATE EXTERNAL TABLE t (column type, …) STORED AS CSV LOCATION '…'";
@@ -59,7 +59,7 @@ impl Csv {
         }
         // Without the header's names the first line is a row like others, so its width is that of all.
         let header = self.header && self.schema.is_some();
-        let mut builder = ReaderBuilder::new(read_schema(&schema))
+        let mut builder = ReaderBuilder::new(read_schema(&schema, TextForm::Csv))
             .with_header(header)
             .with_delimiter(self.delimiter)
             .with_quote(self.quote)

@@ -10,7 +10,7 @@ use datafusion::datasource::file_format::file_compression_type::FileCompressionT
 use super::Search;
 use super::csv::REMEDY;
 use crate::error::{SqlError, one_line};
-use crate::text_formats::{Failed, declared, json_reader, read_schema};
+use crate::text_formats::{Failed, TextForm, declared, json_reader, read_schema};
 
 /// What stands in the reader's errors before the name of a column or of a member of it.
 const DECODING: &str = "whilst decoding field '";
@@ -98,7 +98,7 @@ fn error_of(record: &str, schema: Option<&SchemaRef>) -> Option<String> {
     let Some(schema) = schema else {
         return arrow::json::reader::infer_json_schema(record.as_bytes(), None).err().map(|error| error.to_string());
     };
-    let mut reader = match json_reader(read_schema(schema)).build(record.as_bytes()) {
+    let mut reader = match json_reader(read_schema(schema, TextForm::JsonLines)).build(record.as_bytes()) {
         Ok(reader) => reader,
         Err(error) => return Some(error.to_string()),
     };

@@ -87,7 +87,11 @@ type Fill = fn(&str, &mut Values) -> Result<String>;
 
 fn filled(args: &Arguments, fill: Fill) -> Result<ArrayRef> {
     let wide = |column: &ArrayRef| match column.data_type() {
-        DataType::UInt64 => Ok(column.clone()),
+        // Numbers past those of 64 bits with a sign stay texts.
+        DataType::UInt64 => {
+            let signed = cast(column, &DataType::Int64)?;
+            Ok(if signed.null_count() == column.null_count() { signed } else { column.clone() })
+        }
         number if number.is_integer() => cast(column, &DataType::Int64),
         number if number.is_numeric() => cast(column, &DataType::Float64),
         _ => Ok(column.clone()),

@@ -8,7 +8,7 @@ use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Decimal128Type};
 use datafusion::common::hash_utils::{RandomState, create_hashes};
 use datafusion::error::Result;
 
-use super::{Any, Arguments, Boolean, Decimal, Double, Long, Own, Text, Unsigned, raised};
+use super::{Any, Arguments, Boolean, Date, Decimal, Double, Long, Own, Text, Time, Unsigned, raised};
 
 /// The functions.
 pub(super) const ALL: &[Own] = &[
@@ -28,6 +28,10 @@ pub(super) const ALL: &[Own] = &[
     Own::new("isfinite", &[Double], Boolean, |args| {
         args.booleans(|row| Ok(Some(args.doubles(0).value(row).is_finite())))
     }),
+    Own::new("isfinite", &[Date], Boolean, |args| args.booleans(|_| Ok(Some(true)))),
+    Own::new("isfinite", &[Time], Boolean, |args| args.booleans(|_| Ok(Some(true)))),
+    Own::new("isinf", &[Date], Boolean, |args| args.booleans(|_| Ok(Some(false)))),
+    Own::new("isinf", &[Time], Boolean, |args| args.booleans(|_| Ok(Some(false)))),
     Own::new("isinf", &[Double], Boolean, |args| {
         args.booleans(|row| Ok(Some(args.doubles(0).value(row).is_infinite())))
     }),

@@ -7,6 +7,8 @@ use arrow::datatypes::{IntervalMonthDayNano, TimestampMicrosecondType};
 use chrono::{Datelike, Months, NaiveDate, NaiveDateTime, TimeDelta};
 use datafusion::error::Result;
 
+use crate::calendar_units::unit_of;
+
 use super::{Arguments, Date, Double, Interval, Long, Own, Text, Time, raised, time_of};
 
 const DAY_MICROS: i64 = 86_400_000_000;
@@ -22,7 +24,7 @@ pub(super) const ALL: &[Own] = &[
     Own::new("age", &[Time, Time], Interval, |args| {
         intervals(args, |row| Ok(age(args.time(0, row)?, args.time(1, row)?)))
     }),
-    Own::new("century", &[Time], Long, |args| of_year(args, |year| (year + 99).div_euclid(100))),
+    Own::new("century", &[Time], Long, |args| of_year(args, |year| spans_of(year, 100))),
     Own::new("date_sub", &[Text, Time, Time], Long, date_sub),
     Own::new("decade", &[Time], Long, |args| of_year(args, |year| year / 10)),
     Own::new("epoch_ms", &[Time], Long, |args| args.integers(|row| Ok(Some(micros(args, row).div_euclid(1_000))))),
@@ -43,7 +45,7 @@ pub(super) const ALL: &[Own] = &[
     }),
     Own::new("make_timestamp", &[Long], Time, |args| args.times(|row| of_ticks(args.longs(0).value(row), 1))),
     Own::new("make_timestamp", &[Long, Long, Long, Long, Long, Double], Time, make_timestamp),
-    Own::new("millennium", &[Time], Long, |args| of_year(args, |year| (year + 999).div_euclid(1_000))),
+    Own::new("millennium", &[Time], Long, |args| of_year(args, |year| spans_of(year, 1_000))),
     Own::new("nanosecond", &[Time], Long, |args| {
         args.integers(|row| Ok(Some(args.time(0, row)?.and_utc().timestamp_micros().rem_euclid(60_000_000) * 1_000)))
     }),
@@ -191,26 +193,32 @@ fn days_of_month(date: NaiveDate) -> Option<i32> {
     i32::try_from(days).ok()
 }
 
+/// The number of a century or a millennium: there is none of 0, and the year 0 is the last one before Christ.
+fn spans_of(year: i64, years: i64) -> i64 {
+    if year > 0 { (year + years - 1) / years } else { year / years - 1 }
+}
+
 /// Whole units between two times, negative if the second is the earlier one.
 fn date_sub(args: &Arguments) -> Result<ArrayRef> {
     args.integers(|row| {
         let (from, to) = (args.time(1, row)?, args.time(2, row)?);
         let (first, last, sign) = if to < from { (to, from, -1) } else { (from, to, 1) };
-        let unit = args.text(0).value(row).to_lowercase();
-        let per_month = match unit.trim_end_matches('s') {
+        let name = args.text(0).value(row);
+        let unit = unit_of(name).unwrap_or(name);
+        let per_month = match unit {
             "month" => Some(1),
             "quarter" => Some(3),
             "year" => Some(12),
             "decade" => Some(120),
-            "century" | "centurie" => Some(1_200),
-            "millennium" | "millennia" => Some(12_000),
+            "century" => Some(1_200),
+            "millennium" => Some(12_000),
             _ => None,
         };
         if let Some(per_month) = per_month {
             let (months, _) = months_until(first, last).ok_or_else(|| raised("a time that no calendar has".into()))?;
             return Ok(Some(sign * i64::from(months / per_month)));
         }
-        let micros = match unit.trim_end_matches('s') {
+        let micros = match unit {
             "microsecond" => 1,
             "millisecond" => 1_000,
             "second" => 1_000_000,
@@ -218,7 +226,7 @@ fn date_sub(args: &Arguments) -> Result<ArrayRef> {
             "hour" => 3_600_000_000,
             "day" => DAY_MICROS,
             "week" => 7 * DAY_MICROS,
-            _ => return Err(raised(format!("'{unit}' is no unit of time"))),
+            _ => return Err(raised(format!("'{name}' is no unit of time"))),
         };
         let between = last.and_utc().timestamp_micros() - first.and_utc().timestamp_micros();
         Ok(Some(sign * (between / micros)))

@@ -9,6 +9,7 @@ use chrono::{Datelike, NaiveDate};
 use datafusion::error::Result;
 
 use super::raised;
+use crate::calendar_units::unit_of;
 use crate::time_units::per_second;
 
 const DAY_SECONDS: i64 = 86_400;
@@ -24,8 +25,8 @@ pub(crate) fn truncated(times: &ArrayRef, unit: &str) -> Result<ArrayRef> {
         return Err(raised(format!("date_trunc of a {}", times.data_type())));
     };
     let second = per_second(*ticks);
-    let unit = unit.to_lowercase();
-    let start: Start = match unit.as_str() {
+    let unit = unit_of(unit).unwrap_or(unit);
+    let start: Start = match unit {
         "microsecond" => multiple((second / 1_000_000).max(1)),
         "millisecond" => multiple((second / 1_000).max(1)),
         "second" => multiple(second),

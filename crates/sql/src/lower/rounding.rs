@@ -42,8 +42,10 @@ impl Translator<'_> {
     /// The whole number below, above or towards zero of a float or a decimal, or the sign of a float.
     pub(super) fn whole(&self, name: &str, value: &Expr, expr: &Expr) -> Result<Device, Reason> {
         let refuse = || Err(format!("the expression '{}'", shown(expr)));
-        let input = self.data_type(value)?;
-        if self.data_type(expr)? != input {
+        let (input, output) = (self.data_type(value)?, self.data_type(expr)?);
+        // Decimals may have a digit more.
+        let scale = |data_type| decimal(data_type).map(|(_, scale)| scale);
+        if output != input && (scale(&input).is_none() || scale(&input) != scale(&output)) {
             return refuse();
         }
         if Ty::of(&input).is_some_and(Ty::is_float) {
@@ -55,7 +57,7 @@ impl Translator<'_> {
             };
             return self.unary(op, value);
         }
-        let (Some((precision, scale)), true) = (decimal(&input), name != "signum") else {
+        let (Some((precision, scale)), true) = (decimal(&output), name != "signum") else {
             return refuse();
         };
         let value = self.translate(value)?;

@@ -11,6 +11,9 @@
 //! `date_trunc` counts in nanoseconds, which end in 2262, and has no unit above the year. Here it counts in the ticks
 //! of its argument, but for zones other than UTC, and a date has microseconds. That goes once DataFusion's does so.
 //!
+//! `ceil` and `floor` of decimals have the type of their argument, which has no room for 1 beside 0.5, or for 100
+//! beside 99.5, and raise. Here they have one digit more, as long as 38 do. That goes once the functions have room.
+//!
 //! `now`, `to_timestamp`, `date_bin`, `range` and `generate_series` give nanoseconds ([`super::microseconds`]).
 //!
 //! `to_char` gives the first row's text for all where the time is a constant and patterns are none; here each row has
@@ -21,7 +24,7 @@ use std::sync::{Arc, LazyLock};
 use arrow::array::{AsArray, BooleanArray, StringArray};
 use arrow::compute::kernels::zip::zip;
 use arrow::compute::{cast, nullif};
-use arrow::datatypes::{DataType, FieldRef, TimeUnit};
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, FieldRef, TimeUnit};
 use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
 use datafusion::error::{DataFusionError, Result};
@@ -63,6 +66,8 @@ pub(crate) fn functions(state: &SessionState) -> Vec<ScalarUDF> {
         ("date_bin", Look::Bins),
         ("now", Look::Now),
         ("current_time", Look::Now),
+        ("ceil", Look::Whole),
+        ("floor", Look::Whole),
     ]);
     let mended = |(name, look): (&str, Look)| {
         let finer = COARSE.contains(&name).then(|| state.udf(MICROSECONDS).ok()).flatten();
@@ -83,6 +88,7 @@ enum Look {
     Now,
     Growth(growth::Growth),
     Instant,
+    Whole,
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -198,9 +204,10 @@ impl ScalarUDFImpl for Looked {
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
         let first = args.arg_fields.first().map(|field| field.data_type().clone());
         let field = self.original.return_field_from_args(args)?;
-        Ok(match self.in_microseconds(first.as_ref()) {
-            true => microseconds::field(field),
-            false => field,
+        Ok(match first.as_ref().filter(|_| self.look == Look::Whole).and_then(with_room) {
+            Some(data_type) => Arc::new(field.as_ref().clone().with_data_type(data_type)),
+            None if self.in_microseconds(first.as_ref()) => microseconds::field(field),
+            None => field,
         })
     }
 
@@ -227,6 +234,14 @@ impl ScalarUDFImpl for Looked {
                 return Ok(bins);
             }
             Look::Bins | Look::Now => {}
+            Look::Whole => {
+                if let (Some(value), Some(field)) = (args.args.first_mut(), args.arg_fields.first_mut())
+                    && let Some(data_type) = with_room(&value.data_type())
+                {
+                    *value = value.cast_to(&data_type, None)?;
+                    *field = Arc::new(field.as_ref().clone().with_data_type(data_type));
+                }
+            }
             Look::Instant => {
                 by_pattern(&mut args)?;
                 args.args.iter().skip(1).try_for_each(with_minutes)?;
@@ -273,6 +288,16 @@ impl ScalarUDFImpl for Looked {
 
     fn documentation(&self) -> Option<&Documentation> {
         self.original.documentation()
+    }
+}
+
+/// The type of the whole numbers near decimals; none where it is that of the decimals.
+fn with_room(decimals: &DataType) -> Option<DataType> {
+    match *decimals {
+        DataType::Decimal128(digits, scale @ 1..) if digits < DECIMAL128_MAX_PRECISION => {
+            Some(DataType::Decimal128(digits + 1, scale))
+        }
+        _ => None,
     }
 }
 

@@ -17,7 +17,8 @@ use datafusion::logical_expr::{
 };
 
 use super::conversion::is_text;
-use super::{each_value, wall_texts};
+use super::each_value;
+use crate::text_times::Wall;
 use crate::time_units::per_second;
 
 /// The function's name in plans that travel; no statement can call it, since no registry has it.
@@ -98,9 +99,10 @@ impl ScalarUDFImpl for InZone {
 /// The instants that values name in the zone of a type.
 fn instants(values: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
     let strict = CastOptions { safe: false, ..CastOptions::default() };
+    let wall = Wall::of(target).unwrap_or(Wall::Instant);
     let whole = |texts: &ArrayRef| -> Result<ArrayRef> {
         let texts = cast(texts, &DataType::LargeUtf8)?;
-        let texts = texts.as_string::<i64>().iter().map(|text| text.map(wall_texts::whole));
+        let texts = texts.as_string::<i64>().iter().map(|text| text.map(|text| wall.bare(text)));
         Ok(Arc::new(texts.collect::<LargeStringArray>()))
     };
     let values = &if is_text(values.data_type()) { whole(values)? } else { values.clone() };

@@ -50,30 +50,35 @@ pub(super) fn with_interval(left: Expr, right: Expr, schema: &DFSchema) -> (Expr
 /// interval is a constant of days and months. DataFusion 55.2 cuts hours off. A time of day beside a date or a
 /// timestamp is a duration of microseconds.
 pub(super) fn with_time_of_day(left: Expr, right: Expr, schema: &DFSchema) -> (Expr, Expr) {
-    let is_date = |expr: &Expr| matches!(expr.get_type(schema), Ok(DataType::Date32 | DataType::Date64));
-    let has_time = |expr: &Expr| match expr {
+    // The type of a chain is that of all its operands; numbers behind it need no look at it.
+    let Ok(other) = right.get_type(schema) else { return (left, right) };
+    if other.is_numeric() {
+        return (left, right);
+    }
+    let Ok(one) = left.get_type(schema) else { return (left, right) };
+    let is_date = |data_type: &DataType| matches!(data_type, DataType::Date32 | DataType::Date64);
+    let is_clock = |data_type: &DataType| matches!(data_type, DataType::Time32(_) | DataType::Time64(_));
+    let is_timestamp = |data_type: &DataType| matches!(data_type, DataType::Timestamp(_, _));
+    let has_time = |expr: &Expr, data_type: &DataType| match expr {
         Expr::Literal(ScalarValue::IntervalMonthDayNano(value), _) => value.is_some_and(|value| value.nanoseconds != 0),
         Expr::Literal(ScalarValue::IntervalDayTime(value), _) => value.is_some_and(|value| value.milliseconds != 0),
         Expr::Literal(..) => false,
-        expr => is_interval_of(expr, schema),
+        _ => is_interval(data_type),
     };
-    let timestamp =
-        |date: Expr| Expr::Cast(Cast::new(Box::new(date), DataType::Timestamp(TimeUnit::Microsecond, None)));
-    let is_clock = |expr: &Expr| matches!(expr.get_type(schema), Ok(DataType::Time32(_) | DataType::Time64(_)));
-    let is_timestamp = |expr: &Expr| matches!(expr.get_type(schema), Ok(DataType::Timestamp(_, _)));
     let cast = |expr: Expr, to: DataType| Expr::Cast(Cast::new(Box::new(expr), to));
+    let timestamp = |date: Expr| cast(date, DataType::Timestamp(TimeUnit::Microsecond, None));
     let span = |clock: Expr| {
         let ticks = cast(cast(clock, DataType::Time64(TimeUnit::Microsecond)), DataType::Int64);
         cast(ticks, DataType::Duration(TimeUnit::Microsecond))
     };
-    match (is_clock(&left), is_clock(&right)) {
-        (true, false) if is_date(&right) => return (span(left), timestamp(right)),
-        (false, true) if is_date(&left) => return (timestamp(left), span(right)),
-        (true, false) if is_timestamp(&right) => return (span(left), right),
-        (false, true) if is_timestamp(&left) => return (left, span(right)),
+    match (is_clock(&one), is_clock(&other)) {
+        (true, false) if is_date(&other) => return (span(left), timestamp(right)),
+        (false, true) if is_date(&one) => return (timestamp(left), span(right)),
+        (true, false) if is_timestamp(&other) => return (span(left), right),
+        (false, true) if is_timestamp(&one) => return (left, span(right)),
         _ => {}
     }
-    match (has_time(&right) && is_date(&left), has_time(&left) && is_date(&right)) {
+    match (has_time(&right, &other) && is_date(&one), has_time(&left, &one) && is_date(&other)) {
         (true, _) => (timestamp(left), right),
         (_, true) => (left, timestamp(right)),
         _ => (left, right),

@@ -19,6 +19,9 @@
 //! without nanoseconds a date becomes one of the finest of their units, and a text one of microseconds, in the same
 //! places; a constant text with more digits keeps them. `date_part` reads a text as one of microseconds, too.
 //!
+//! Roots, logarithms and functions of angles are of doubles, as in PostgreSQL and DuckDB: DataFusion computes those of
+//! a REAL in its precision.
+//!
 //! Numbers and dates, timestamps or times have no common type: DataFusion makes days since 1970 of integers, in
 //! silence. In the same places they are refused, as in PostgreSQL.
 //!
@@ -81,13 +84,22 @@ fn is_candidate(expr: &Expr) -> bool {
     match expr {
         Expr::InList(_) | Expr::Between(_) | Expr::Case(_) | Expr::BinaryExpr(_) => true,
         Expr::InSubquery(_) | Expr::SetComparison(_) => true,
-        Expr::ScalarFunction(function) => OF_ONE_TYPE.contains(&function.name()) || function.name() == DATE_PART,
+        Expr::ScalarFunction(function) => {
+            let name = function.name();
+            OF_ONE_TYPE.contains(&name) || OF_DOUBLES.contains(&name) || name == DATE_PART
+        }
         _ => false,
     }
 }
 
 /// Functions whose arguments share a type.
 const OF_ONE_TYPE: [&str; 8] = ["coalesce", "greatest", "least", "make_array", "nullif", "nvl", "nvl2", "power"];
+
+/// Functions of doubles.
+const OF_DOUBLES: [&str; 23] = [
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cos", "cosh", "cot", "degrees", "exp", "ln",
+    "log", "log10", "log2", "radians", "sin", "sinh", "sqrt", "tan", "tanh",
+];
 
 /// The function that reads a text as a timestamp of nanoseconds.
 const DATE_PART: &str = "date_part";
@@ -171,6 +183,16 @@ fn in_expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
                 }
             }
             Transformed::new_transformed(Expr::ScalarFunction(function), is_nvl || common.is_some())
+        }
+        Expr::ScalarFunction(mut function) if OF_DOUBLES.contains(&function.name()) => {
+            let mut is_changed = false;
+            for argument in &mut function.args {
+                if matches!(argument.get_type(schema), Ok(DataType::Float16 | DataType::Float32)) {
+                    *argument = Expr::Cast(Cast::new(Box::new(std::mem::take(argument)), DataType::Float64));
+                    is_changed = true;
+                }
+            }
+            Transformed::new_transformed(Expr::ScalarFunction(function), is_changed)
         }
         Expr::ScalarFunction(mut function) if function.name() == DATE_PART => {
             let is_read = |time: &Expr| time.get_type(schema).is_ok_and(|found| is_text(&found));

@@ -32,6 +32,7 @@ mod extension_types;
 mod extremes;
 mod failing_casts;
 pub(crate) mod finer_columns;
+mod finer_operands;
 pub(crate) mod finer_times;
 pub(crate) mod float_sums;
 mod frames;
@@ -47,6 +48,7 @@ mod intervals;
 mod joins;
 pub(crate) mod lengths;
 mod list_calls;
+mod list_elements;
 mod list_floats;
 pub(crate) mod lists;
 mod microseconds;
@@ -88,7 +90,6 @@ mod unordered_casts;
 pub(crate) mod variances;
 mod views;
 pub(crate) mod wall_texts;
-mod whole_decimals;
 mod whole_times;
 mod zones;
 
@@ -130,6 +131,7 @@ pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules.insert(0, Arc::new(decimals::LiteralDigits));
     rules.insert(0, Arc::new(zones::NamedZones));
     rules.insert(0, Arc::new(extension_types::ExtensionTypes));
+    rules.insert(0, Arc::new(finer_operands::FinerOperands));
     rules.insert(0, Arc::new(recursion::TypesOfSteps));
     rules.push(Arc::new(inserted_columns::InsertedColumns));
     rules.push(Arc::new(whole_times::WholeTimes));
@@ -176,6 +178,7 @@ pub(crate) fn register(context: &SessionContext) {
         .into_iter()
         .chain(arguments::functions(&state))
         .for_each(|udf| context.register_udf(udf));
+    list_elements::functions(&context.state()).into_iter().for_each(|udf| context.register_udf(udf));
     quantiles::functions(&state)
         .into_iter()
         .chain(ordered_sets::functions())
@@ -198,6 +201,11 @@ pub(crate) fn unregistered(name: &str) -> Option<Arc<ScalarUDF>> {
         .or_else(|| nested_casts::function(name))
         .or_else(|| unnest::function(name))
         .or_else(|| (name == functions::TYPE_IN_SQL).then(|| functions::type_in_sql(BTreeMap::new())))
+}
+
+/// The zone that a session shows instants in; none where that is UTC.
+pub(crate) fn shown_zone(options: &ConfigOptions) -> Option<&str> {
+    in_zone::zone_of(options).filter(|zone| !zones::is_utc(zone))
 }
 
 /// The plan with all mends that it needs; `options` are the session's settings.

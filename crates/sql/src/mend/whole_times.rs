@@ -14,7 +14,7 @@ use datafusion::logical_expr::{Cast, Expr, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::each_expression;
-use crate::syntax;
+use crate::text_times::written_out;
 use crate::walk::{PlanWalk, Walk};
 
 /// The rule, once types are coerced.
@@ -39,7 +39,7 @@ impl AnalyzerRule for WholeTimes {
 fn short_time(expr: &Expr) -> Option<String> {
     let Expr::Cast(Cast { expr, field }) = expr else { return None };
     let (DataType::Timestamp(_, _), Expr::Literal(text, _)) = (field.data_type(), expr.as_ref()) else { return None };
-    syntax::whole(text.try_as_str().flatten()?)
+    written_out(text.try_as_str().flatten()?)
 }
 
 fn whole(expr: Expr) -> Transformed<Expr> {

@@ -27,7 +27,7 @@ use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPla
 use datafusion::optimizer::AnalyzerRule;
 
 use super::in_zone::{in_zone, is_in_zone, unit_of, zone_of};
-use super::{each_expression, list_calls, timezone, whole_decimals};
+use super::{each_expression, list_calls, timezone};
 use crate::functions;
 use crate::walk::{PlanWalk, Walk};
 
@@ -68,10 +68,6 @@ fn with_meanings(plan: LogicalPlan, zone: &str) -> Result<LogicalPlan> {
             expr.transform_up(|expr| {
                 let meaning = match timezone::meaning(&expr, zone, schema)? {
                     None => list_calls::meaning(&expr, schema)?,
-                    meaning => meaning,
-                };
-                let meaning = match meaning {
-                    None => whole_decimals::meaning(&expr, schema)?,
                     meaning => meaning,
                 };
                 Ok(meaning.map_or_else(|| Transformed::no(expr), Transformed::yes))

@@ -13,6 +13,11 @@
 //!   and `2 ^ 3 ^ 3` is `(2 ^ 3) ^ 3`. `**` is the same, as in DuckDB.
 //! - `TRIM(LEADING FROM x)` is no syntax of sqlparser's.
 //! - `j -> 'a' = 'b'` reads as `j -> ('a' = 'b')`. Here arrows bind more closely than comparisons.
+//! - `a = b IN (1, 2)` and `a = b LIKE c` read as `(a = b) IN (1, 2)` and `(a = b) LIKE c`. Here IN, BETWEEN and LIKE
+//!   bind more closely than comparisons, as in PostgreSQL and DuckDB.
+//! - `INTERVAL (3) MONTH` reads as the type `INTERVAL(3)` with the value `month`. Here it is three months.
+//! - `x IN list`, without parentheses, is no syntax of sqlparser's. Here it is that of a tree that
+//!   [`super::quantifiers`] makes a call of.
 //!
 //! The file goes once sqlparser parses the right side of `IS [NOT] DISTINCT FROM` by its precedence.
 
@@ -35,6 +40,11 @@ impl SessionDialect {
     fn of_powers(&self) -> u8 {
         self.prec_value(Precedence::MulDivModOp) + 1
     }
+
+    /// The precedence of comparisons, between those of IS and of LIKE.
+    fn of_comparisons(&self) -> u8 {
+        self.prec_value(Precedence::Is) + 1
+    }
 }
 
 /// Methods that answer as the generic dialect does.
@@ -53,6 +63,14 @@ fn is_power(parser: &Parser) -> bool {
         Token::Mul => parser.peek_nth_token_ref(1).token == Token::Mul,
         _ => false,
     }
+}
+
+/// Whether `INTERVAL (n) DAY` comes next, of which sqlparser makes the precision of a type. `INTERVAL (3) '1 day'` is
+/// one.
+fn is_interval_of_expression(parser: &Parser) -> bool {
+    let [first, open, _, close, behind] = parser.peek_tokens();
+    let is_precision = close == Token::RParen && matches!(behind, Token::SingleQuotedString(_));
+    matches!(first, Token::Word(word) if word.keyword == Keyword::INTERVAL) && open == Token::LParen && !is_precision
 }
 
 /// `TRIM(LEADING FROM x)` and `TRIM(FROM x)`, which trim blanks; none if something else comes next.
@@ -94,6 +112,27 @@ fn grouping_sets(parser: &mut Parser) -> Result<Expr, ParserError> {
     })?;
     parser.expect_token(&Token::RParen)?;
     Ok(Expr::GroupingSets(sets))
+}
+
+/// `IN list` or `NOT IN list` behind an operand; none if something else comes next, parentheses of IN too.
+fn in_list(parser: &mut Parser, left: &Expr, precedence: u8) -> Option<Result<Expr, ParserError>> {
+    let is_in = |token: &Token| matches!(token, Token::Word(word) if word.keyword == Keyword::IN);
+    let is_not = |token: &Token| matches!(token, Token::Word(word) if word.keyword == Keyword::NOT);
+    let [first, second, third] = parser.peek_tokens();
+    let (negated, behind) = match is_not(&first) && is_in(&second) {
+        true => (true, third),
+        false if is_in(&first) => (false, second),
+        false => return None,
+    };
+    if behind == Token::LParen {
+        return None;
+    }
+    (0..1 + usize::from(negated)).for_each(|_| _ = parser.next_token());
+    if matches!(&behind, Token::Word(word) if word.keyword == Keyword::UNNEST) {
+        return Some(parser.expected_ref("a list behind IN", parser.peek_token_ref()));
+    }
+    let list = parser.parse_subexpr(precedence);
+    Some(list.map(|list| Expr::InUnnest { expr: Box::new(left.clone()), array_expr: Box::new(list), negated }))
 }
 
 /// Whether a set operation in parentheses comes next, whose first branch is a SELECT in parentheses of its own.
@@ -148,6 +187,14 @@ impl Dialect for SessionDialect {
             // As other operators of PostgreSQL's: above comparisons, below sums.
             Token::Arrow | Token::LongArrow => Some(Ok(self.prec_value(Precedence::Caret))),
             Token::StringConcat => Some(Ok(self.prec_value(Precedence::Pipe))),
+            Token::Eq
+            | Token::DoubleEq
+            | Token::Neq
+            | Token::Lt
+            | Token::LtEq
+            | Token::Gt
+            | Token::GtEq
+            | Token::Spaceship => Some(Ok(self.of_comparisons())),
             _ => is_power(parser).then(|| Ok(self.of_powers())),
         }
     }
@@ -173,6 +220,10 @@ impl Dialect for SessionDialect {
         if let Some(parsed) = lambdas::behind_word(parser).or_else(|| trimmed(parser)) {
             return Some(parsed);
         }
+        if is_interval_of_expression(parser) {
+            parser.next_token();
+            return Some(parser.parse_interval());
+        }
         if is_set_operation(parser) {
             return Some(parser.parse_query().map(Expr::Subquery));
         }
@@ -194,6 +245,9 @@ impl Dialect for SessionDialect {
                 op: BinaryOperator::PGExp,
                 right: Box::new(right),
             }));
+        }
+        if let Some(parsed) = in_list(parser, left, precedence) {
+            return Some(parsed);
         }
         let distinct = [Keyword::IS, Keyword::DISTINCT, Keyword::FROM];
         let not_distinct = [Keyword::IS, Keyword::NOT, Keyword::DISTINCT, Keyword::FROM];

@@ -34,18 +34,22 @@ pub(super) fn as_limit(query: &mut Query) -> Result<()> {
     }
     let skipped = offset.map_or_else(|| "0".to_string(), |Offset { value, rows: _ }| value.to_string());
     let is_bare = matches!(query.body.as_ref(), SetExpr::Select(select) if is_bare(select));
-    let columns = columns(&query.body, is_bare);
+    let columns = columns(&query.body);
     if !is_bare {
         let inner =
             Query { with: None, order_by: None, limit_clause: None, pipe_operators: Vec::new(), ..query.clone() };
         let relation = expansions::subquery(false, Box::new(inner), Some(expansions::alias("rows")));
         query.body = relations::all_of(TableWithJoins { relation, joins: Vec::new() })?.body;
     }
-    let keys = match &query.order_by {
+    let keys = match &mut query.order_by {
         None if with_ties => return Err(SqlError::Syntax("FETCH … WITH TIES needs ORDER BY".into())),
         None => Vec::new(),
         Some(OrderBy { kind: OrderByKind::Expressions(keys), .. }) => {
-            keys.iter().map(|key| called(key, &columns)).collect::<Result<_>>()?
+            let called = keys.iter().map(|key| called(key, &columns, !is_bare)).collect::<Result<Vec<_>>>()?;
+            if !is_bare {
+                keys.clone_from(&called);
+            }
+            called
         }
         Some(OrderBy { kind: OrderByKind::All(_), .. }) => {
             return Err(SqlError::Unsupported("ORDER BY ALL with TIES and PERCENT of FETCH".into()));
@@ -68,47 +72,63 @@ pub(super) fn as_limit(query: &mut Query) -> Result<()> {
     Ok(())
 }
 
+/// True if the text of a statement may have a FETCH with TIES or PERCENT, whose columns need names.
+pub(super) fn needs_names(sql: &str) -> bool {
+    let sql = sql.to_ascii_lowercase();
+    sql.contains("fetch") && (sql.contains("ties") || sql.contains("percent"))
+}
+
 /// Whether the rows of a SELECT are those that its order is about.
 fn is_bare(select: &Select) -> bool {
     select.distinct.is_none() && select.qualify.is_none() && select.into.is_none() && select.top.is_none()
 }
 
-/// What the columns of a query are called by in its order, by their numbers: by what they are computed of, or around
-/// the query by their names.
-fn columns(body: &SetExpr, is_within: bool) -> Vec<Option<Expr>> {
+/// A column of a query whose rows are ranked.
+struct Column {
+    /// What it is computed of; none of a wildcard.
+    computed: Option<Expr>,
+    /// Its name, by which the order refers to it around the query.
+    name: Option<Expr>,
+}
+
+/// The columns of a query, by their numbers.
+fn columns(body: &SetExpr) -> Vec<Column> {
     let named = |expr: &Expr| Some(Expr::Identifier(Ident::with_quote('"', column_name(expr)?)));
     match body {
         SetExpr::Select(select) => select
             .projection
             .iter()
             .map(|item| match item {
-                SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, alias: _ } if is_within => {
-                    Some(expr.clone())
+                SelectItem::UnnamedExpr(expr) => Column { computed: Some(expr.clone()), name: named(expr) },
+                SelectItem::ExprWithAlias { expr, alias } => {
+                    Column { computed: Some(expr.clone()), name: Some(Expr::Identifier(alias.clone())) }
                 }
-                SelectItem::UnnamedExpr(expr) => named(expr),
-                SelectItem::ExprWithAlias { expr: _, alias } => Some(Expr::Identifier(alias.clone())),
-                _ => None,
+                _ => Column { computed: None, name: None },
             })
             .collect(),
-        SetExpr::SetOperation { left, .. } => columns(left, false),
-        SetExpr::Query(query) => columns(&query.body, is_within),
+        SetExpr::SetOperation { left, .. } => columns(left),
+        SetExpr::Query(query) => columns(&query.body),
         _ => Vec::new(),
     }
 }
 
-/// A key of the order as a window has it.
-fn called(key: &OrderByExpr, columns: &[Option<Expr>]) -> Result<OrderByExpr> {
+/// A key of the order as a window has it, in a query or around it (`is_around`).
+fn called(key: &OrderByExpr, columns: &[Column], is_around: bool) -> Result<OrderByExpr> {
     let mut key = key.clone();
+    let by = |column: &Column| if is_around { column.name.clone() } else { column.computed.clone() };
     if let Expr::Value(value) = &key.expr
         && let Value::Number(number, _) = &value.value
     {
         let place = number.to_string().parse::<usize>().ok().and_then(|number| number.checked_sub(1));
         // A wildcard before it may be any number of columns.
-        let is_known = |place: &usize| columns.iter().take(place + 1).all(Option::is_some);
-        let column = place.filter(is_known).and_then(|place| columns.get(place)?.clone());
+        let is_known = |place: &usize| columns.iter().take(place + 1).all(|column| by(column).is_some());
+        let column = place.filter(is_known).and_then(|place| by(columns.get(place)?));
         key.expr = column.ok_or_else(|| {
             SqlError::Unsupported(format!("ORDER BY {number} with TIES and PERCENT of FETCH; name the column"))
         })?;
+    } else if let Some(column) = columns.iter().find(|column| is_around && column.computed.as_ref() == Some(&key.expr))
+    {
+        key.expr = column.name.clone().unwrap_or(key.expr);
     }
     Ok(key)
 }

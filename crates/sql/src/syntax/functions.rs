@@ -22,7 +22,7 @@ use super::dialect::SessionDialect;
 use super::items::folded;
 use super::lambdas;
 use super::rows::check_copied;
-use super::visits;
+use super::{units, visits};
 use crate::error::{Result, SqlError};
 
 /// Names of functions and the names that sessions have for them.
@@ -99,7 +99,7 @@ pub(crate) const RENAMED: [(&str, &str); 69] = [
 ];
 
 /// Calls and the expressions that they are read as; one with a constant before one that takes any argument there.
-pub(crate) const REWRITTEN: [(&str, &str); 82] = [
+pub(crate) const REWRITTEN: [(&str, &str); 84] = [
     ("add($1, $2)", "$1 + $2"),
     ("age($1)", "age(CAST(current_date AS TIMESTAMP), $1)"),
     ("ago($1)", "now() - $1"),
@@ -191,6 +191,8 @@ pub(crate) const REWRITTEN: [(&str, &str); 82] = [
     ("list_aggregate($1, 'min')", "array_min($1)"),
     ("list_aggregate($1, 'sum')", "list_sum($1)"),
     ("list_reverse_sort($1)", "array_sort($1, 'DESC', 'NULLS LAST')"),
+    ("list_sort($1)", "array_sort($1, 'ASC', 'NULLS LAST')"),
+    ("list_sort($1, $2)", "array_sort($1, $2, 'NULLS LAST')"),
     ("listagg($1)", "string_agg($1, ',')"),
     ("listagg($1, $2)", "string_agg($1, $2)"),
     ("make_timestamp_ms($1)", "epoch_ms($1)"),
@@ -466,6 +468,7 @@ impl VisitorMut for Calls<'_> {
     type Break = SqlError;
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
+        units::settle(expr);
         let Expr::Function(function) = expr else { return ControlFlow::Continue(()) };
         match read(self.state, function) {
             Ok(None) => {}
@@ -570,7 +573,7 @@ mod tests {
         assert_eq!(REWRITINGS.values().map(Vec::len).sum::<usize>(), REWRITTEN.len());
         for name in REWRITINGS.keys() {
             // A function that the session has is read otherwise in a form that it lacks.
-            let is_form = ["date_part", "string_agg"].contains(&name.as_str());
+            let is_form = ["date_part", "list_sort", "string_agg"].contains(&name.as_str());
             assert_eq!(has(&alone, name), is_form, "{name}");
             assert!(PAGE.contains(&format!("`{name}`")), "docs/sql.md lacks {name}");
         }

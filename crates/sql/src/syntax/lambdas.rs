@@ -42,6 +42,17 @@ fn take_parameters(expr: &mut Expr) -> Option<Vec<Ident>> {
         | Expr::IsNotNull(first)
         | Expr::Between { expr: first, .. }
         | Expr::InList { expr: first, .. }
+        | Expr::InUnnest { expr: first, .. }
+        | Expr::InSubquery { expr: first, .. }
+        | Expr::SimilarTo { expr: first, .. }
+        | Expr::IsTrue(first)
+        | Expr::IsNotTrue(first)
+        | Expr::IsFalse(first)
+        | Expr::IsNotFalse(first)
+        | Expr::IsDistinctFrom(first, _)
+        | Expr::IsNotDistinctFrom(first, _)
+        | Expr::AnyOp { left: first, .. }
+        | Expr::AllOp { left: first, .. }
         | Expr::Like { expr: first, .. }
         | Expr::ILike { expr: first, .. }
         | Expr::Cast { expr: first, .. } => take_parameters(first),

@@ -39,6 +39,7 @@ mod signs;
 mod similar;
 mod statements;
 mod times;
+mod units;
 mod unread;
 mod value_columns;
 mod value_rows;
@@ -74,7 +75,7 @@ pub(crate) use readers::read_by;
 pub(crate) use repeated::{check_made, distinguish_wildcards};
 pub(crate) use scopes::TableOfWith;
 pub(crate) use signs::{is_sign, shown as with_signs};
-pub(crate) use times::{has_nanoseconds, whole};
+pub(crate) use times::has_nanoseconds;
 
 /// Texts up to this length need no stack of their own.
 const SHORT_BYTES: usize = 4 << 10;
@@ -165,6 +166,9 @@ fn read(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
 fn mend(state: &SessionState, parsed: &mut ParsedStatement, sql: &str) -> Result<bool> {
     functions::by_other_names(state, parsed)?;
     unread::check(state, parsed)?;
+    if fetch::needs_names(sql) {
+        names::keep(parsed, sql);
+    }
     let mut mends = Mends { scopes: scopes::Scopes::counted(parsed), ..Mends::default() };
     if visit(parsed, &mut mends).is_break() {
         return Err(mends.refused.unwrap_or_else(|| SqlError::Syntax("expected a statement".into())));
@@ -370,6 +374,7 @@ impl VisitorMut for Mends {
     /// is a function; patterns have the backslash as their escape; rows are compared by component.
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         quantifiers::as_list(expr);
+        quantifiers::as_call(expr);
         let done = escapes::with_backslashes(expr)
             .and_then(|()| similar::as_match(expr))
             .and_then(|()| rows::by_component(expr))

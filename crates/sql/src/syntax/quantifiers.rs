@@ -3,11 +3,13 @@
 //! DataFusion 55.2 compares with the elements that are not NULL alone, and gives NULL for an `x` that is NULL beside an
 //! empty list, which is false. The tree asks for both; ALL is right there. Subqueries are planned otherwise.
 //!
+//! `x IN list` is DuckDB's, false and not NULL where the list has a NULL and no `x`: a call of `array_has`.
+//!
 //! `x = ANY (ARRAY[a, b])` is `x IN (a, b)`, whose elements need no common type but that with `x`.
 //!
 //! The file goes once DataFusion's ANY over lists looks for NULLs.
 
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, FunctionArg, FunctionArgExpr, Value};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, FunctionArg, FunctionArgExpr, UnaryOperator, Value};
 
 use super::{call, rows, when};
 use crate::error::Result;
@@ -20,6 +22,21 @@ pub(super) fn as_list(expr: &mut Expr) {
     {
         let (operand, list) = (left.clone(), array.elem.clone());
         *expr = Expr::InList { expr: operand, list, negated: false };
+    }
+}
+
+/// Makes a call of IN beside a list.
+pub(super) fn as_call(expr: &mut Expr) {
+    let Expr::InUnnest { expr: value, array_expr, negated } = expr else { return };
+    let arguments = [array_expr, value].map(|argument| {
+        let argument = std::mem::replace(argument.as_mut(), Expr::value(Value::Null));
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))
+    });
+    let negated = *negated;
+    *expr = call("array_has", arguments.into());
+    if negated {
+        let found = Box::new(std::mem::replace(expr, Expr::value(Value::Null)));
+        *expr = Expr::UnaryOp { op: UnaryOperator::Not, expr: found };
     }
 }
 

@@ -9,7 +9,11 @@
 
 use std::ops::RangeInclusive;
 
-use datafusion::sql::sqlparser::ast::{BinaryOperator, DataType, Expr, Interval, TypedString, Value};
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, CastKind, DataType, DateTimeField, Expr, Interval, TypedString, Value,
+};
+
+use crate::text_times::{digits, written_out};
 
 /// Writes the text of a timestamp with all its digits, where it is a constant. One with more digits behind the point
 /// than microseconds have, and no precision, has nanoseconds; a cast rounds these.
@@ -34,7 +38,7 @@ pub(super) fn with_all_digits(expr: &mut Expr) {
 /// Writes the text of a timestamp with all its digits, and tells whether it has more than microseconds have.
 fn has_more_digits(text: &mut Value) -> bool {
     let Value::SingleQuotedString(text) = text else { return false };
-    if let Some(whole) = whole(text) {
+    if let Some(whole) = written_out(text) {
         *text = whole;
     }
     has_nanoseconds(text)
@@ -59,57 +63,44 @@ pub(crate) fn has_nanoseconds(text: &str) -> bool {
     fraction.bytes().skip(MICROSECONDS).any(|digit| digit != b'0')
 }
 
-/// Writes an interval of a computed number of units as a product.
+/// Writes an interval of a computed number of units as a product, and quarters as months.
 pub(super) fn as_product(expr: &mut Expr) {
-    let Expr::Interval(Interval { value, leading_field: Some(_), last_field: None, .. }) = expr else { return };
+    let Expr::Interval(Interval { value, leading_field: Some(unit), last_field: None, .. }) = expr else { return };
+    while let Expr::Nested(inner) = value.as_mut() {
+        *value = std::mem::replace(inner, Box::new(Expr::value(Value::Null)));
+    }
+    if let Expr::Value(constant) = value.as_ref()
+        && constant.value == Value::Null
+    {
+        let null = Box::new(Expr::value(Value::Null));
+        let data_type = DataType::Interval { fields: None, precision: None };
+        *expr = Expr::Cast { kind: CastKind::Cast, expr: null, data_type, array: false, format: None };
+        return;
+    }
     let is_constant = |value: &Expr| match value {
         Expr::Value(_) => true,
         Expr::UnaryOp { expr, .. } => matches!(**expr, Expr::Value(_)),
         _ => false,
     };
-    if is_constant(value) {
+    let is_quarter = *unit == DateTimeField::Quarter;
+    if is_constant(value) && !is_quarter {
         return;
     }
-    let one = Expr::value(Value::SingleQuotedString("1".into()));
+    let units = if is_quarter { "3" } else { "1" };
+    if is_quarter {
+        *unit = DateTimeField::Month;
+    }
+    // The text of a constant is a number.
+    if let Expr::Value(constant) = value.as_mut()
+        && let Value::SingleQuotedString(digits) = &constant.value
+    {
+        constant.value = Value::Number(digits.trim().into(), false);
+    }
+    let one = Expr::value(Value::SingleQuotedString(units.into()));
     let number = Expr::Nested(Box::new(std::mem::replace(value.as_mut(), one)));
     let unit = std::mem::replace(expr, Expr::value(Value::Null));
     let product = Expr::BinaryOp { left: Box::new(number), op: BinaryOperator::Multiply, right: Box::new(unit) };
     *expr = Expr::Nested(Box::new(product));
-}
-
-/// The text of a timestamp with all its digits; none if it is no timestamp of PostgreSQL's usual form, or has them.
-pub(crate) fn whole(text: &str) -> Option<String> {
-    let mut rest = text.trim();
-    let (year, after) = digits(rest)?;
-    if year.len() != 4 {
-        return None;
-    }
-    let (month, after) = digits(after.strip_prefix('-')?)?;
-    let (day, after) = digits(after.strip_prefix('-')?)?;
-    if month.len() > 2 || day.len() > 2 {
-        return None;
-    }
-    let mut whole = format!("{year}-{month:0>2}-{day:0>2}");
-    rest = after.strip_prefix(['T', 't']).unwrap_or(after.trim_start());
-    if rest.is_empty() {
-        return (whole != text).then_some(whole);
-    }
-    if rest.len() == after.len() {
-        return None;
-    }
-    let (hour, after) = digits(rest)?;
-    let (minute, after) = digits(after.strip_prefix(':')?)?;
-    let (second, zone) = match after.strip_prefix(':') {
-        Some(after) => digits(after)?,
-        None => ("00", after),
-    };
-    if [hour, minute, second].iter().any(|part| part.len() > 2) {
-        return None;
-    }
-    whole.push_str(&format!(" {hour:0>2}:{minute:0>2}:{second:0>2}{zone}"));
-    let is_same = |(at, (one, other)): (usize, (char, char))| one == other || at == 10 && matches!(one, 'T' | 't');
-    let has_all = text.len() == whole.len() && text.chars().zip(whole.chars()).enumerate().all(is_same);
-    (!has_all).then_some(whole)
 }
 
 /// Writes the time of an interval with units, where it is a constant.
@@ -160,12 +151,6 @@ fn in_units(text: &str) -> Option<String> {
     Some(units.trim_start().to_string())
 }
 
-/// The digits that a text begins with, and the rest.
-fn digits(text: &str) -> Option<(&str, &str)> {
-    let end = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
-    (end > 0).then(|| text.split_at(end))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -197,26 +182,6 @@ mod tests {
             ("01.02.2024", false),
         ] {
             assert_eq!(has_nanoseconds(text), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn texts_have_all_digits() {
-        for (text, expected) in [
-            ("2024-01-01 08:00", Some("2024-01-01 08:00:00")),
-            ("2024-01-01T08:00Z", Some("2024-01-01 08:00:00Z")),
-            ("2024-1-5 8:03:7.25+01", Some("2024-01-05 08:03:07.25+01")),
-            ("2024-1-5", Some("2024-01-05")),
-            (" 2024-01-05  08:00 ", Some("2024-01-05 08:00:00")),
-            ("2024-01-01 08:00 Europe/Berlin", Some("2024-01-01 08:00:00 Europe/Berlin")),
-            ("2024-01-01 08:00:00", None),
-            ("2024-01-01T08:00:00.5Z", None),
-            ("2024-01-01", None),
-            ("2024-01-01 080000", None),
-            ("2024-01", None),
-            ("now", None),
-        ] {
-            assert_eq!(whole(text).as_deref(), expected, "{text}");
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Decimals and timestamps of text files, read in a form that has all digits and then made what is declared.
 //!
-//! A decimal is read as its text, of which [`crate::text_decimals`] makes a number as a cast does. A timestamp is read
-//! to the microsecond, as a cast of a text does, and rounded.
+//! A decimal is read as its text, of which [`crate::text_decimals`] makes a number as a cast does, and a date or a
+//! timestamp of a CSV file as its text, too ([`crate::text_times`]). A timestamp of a JSON file is read to the
+//! microsecond and rounded.
 //!
 //! JSON is opened here ([`super::json`]), since DataFusion's reader takes no number for a text.
 
@@ -29,10 +30,11 @@ use datafusion::physical_plan::{DisplayFormatType, apply_expression_roots};
 use super::form::TextForm;
 use super::json::JsonOpener;
 use crate::error::{A_CSV_FILE, A_JSON_FILE, SqlError};
-use crate::text_decimals;
 use crate::time_units::rounded_to;
 use crate::walk::Walk;
 use crate::words::sql_name;
+use crate::{text_decimals, text_times};
+use warpcube_column::is_string;
 
 /// Files of text some of whose columns are read in another form.
 #[derive(Clone)]
@@ -55,13 +57,13 @@ impl DeclaredSource {
         plain: impl FnOnce(TableSchema) -> Arc<dyn FileSource>,
     ) -> Option<DeclaredSource> {
         let declared = table_schema.file_schema();
-        if form == TextForm::Csv && !declared.fields().iter().any(|field| read_as(field.data_type()).is_some()) {
+        if form == TextForm::Csv && !declared.fields().iter().any(|field| read_as(field.data_type(), form).is_some()) {
             return None;
         }
         let keys = table_schema.table_partition_cols().iter().cloned().collect::<Vec<_>>();
         let all: Vec<usize> = (0..table_schema.table_schema().fields().len()).collect();
         Some(DeclaredSource {
-            plain: plain(TableSchema::builder(read_schema(declared)).with_table_partition_cols(keys).build()),
+            plain: plain(TableSchema::builder(read_schema(declared, form)).with_table_partition_cols(keys).build()),
             form,
             batch_size: None,
             projection: ProjectionExprs::from_indices(&all, table_schema.table_schema()),
@@ -79,7 +81,7 @@ impl DeclaredSource {
         let fields = self.table_schema.file_schema().fields();
         let declared = |expr: Arc<dyn PhysicalExpr>| {
             let field = expr.downcast_ref::<Column>().and_then(|column| fields.get(column.index()));
-            let Some(field) = field.filter(|field| read_as(field.data_type()).is_some()) else {
+            let Some(field) = field.filter(|field| read_as(field.data_type(), self.form).is_some()) else {
                 return Ok(Transformed::no(expr));
             };
             let function = Arc::new(ScalarUDF::new_from_impl(Declared::new(field.data_type(), self.form)));
@@ -155,34 +157,36 @@ impl FileSource for DeclaredSource {
 }
 
 /// The columns of files as they are read.
-pub(crate) fn read_schema(declared: &SchemaRef) -> SchemaRef {
-    let read = |field: &FieldRef| read_field(field).unwrap_or_else(|| field.clone());
+pub(crate) fn read_schema(declared: &SchemaRef, form: TextForm) -> SchemaRef {
+    let read = |field: &FieldRef| read_field(field, form).unwrap_or_else(|| field.clone());
     let fields = declared.fields().iter().map(read).collect::<Vec<_>>();
     Arc::new(Schema::new_with_metadata(fields, declared.metadata().clone()))
 }
 
 /// The type that values are read as; none of a type whose texts are read as they are.
-fn read_as(declared: &DataType) -> Option<DataType> {
+fn read_as(declared: &DataType, form: TextForm) -> Option<DataType> {
     use DataType::{FixedSizeList, LargeList, List, Map, Struct, Timestamp};
     Some(match declared {
         decimal if text_decimals::is_read(decimal) => DataType::Utf8View,
+        time if form == TextForm::Csv && text_times::is_read(time) => DataType::Utf8View,
         Timestamp(TimeUnit::Second | TimeUnit::Millisecond, zone) => Timestamp(TimeUnit::Microsecond, zone.clone()),
-        List(items) => List(read_field(items)?),
-        LargeList(items) => LargeList(read_field(items)?),
-        FixedSizeList(items, length) => FixedSizeList(read_field(items)?, *length),
-        Map(entries, is_sorted) => Map(read_field(entries)?, *is_sorted),
-        Struct(fields) if fields.iter().any(|field| read_as(field.data_type()).is_some()) => {
-            Struct(fields.iter().map(|field| read_field(field).unwrap_or_else(|| field.clone())).collect())
+        List(items) => List(read_field(items, form)?),
+        LargeList(items) => LargeList(read_field(items, form)?),
+        FixedSizeList(items, length) => FixedSizeList(read_field(items, form)?, *length),
+        Map(entries, is_sorted) => Map(read_field(entries, form)?, *is_sorted),
+        Struct(fields) if fields.iter().any(|field| read_as(field.data_type(), form).is_some()) => {
+            let read = |field: &FieldRef| read_field(field, form).unwrap_or_else(|| field.clone());
+            Struct(fields.iter().map(read).collect())
         }
         _ => return None,
     })
 }
 
 /// A field as it is read, where it is read otherwise than it is declared.
-fn read_field(field: &FieldRef) -> Option<FieldRef> {
+fn read_field(field: &FieldRef, form: TextForm) -> Option<FieldRef> {
     let of =
         |data_type| Field::new(field.name(), data_type, field.is_nullable()).with_metadata(field.metadata().clone());
-    read_as(field.data_type()).map(|data_type| Arc::new(of(data_type)))
+    read_as(field.data_type(), form).map(|data_type| Arc::new(of(data_type)))
 }
 
 /// A value of a file that its declared type does not hold.
@@ -217,7 +221,7 @@ impl From<ArrowError> for Failed {
 /// Values that were read, as values of the declared type.
 ///
 /// # Errors
-/// The first value that is no decimal of its type.
+/// The first value that its type does not hold.
 pub(crate) fn declared(values: &ArrayRef, to: &DataType) -> Result<ArrayRef, Failed> {
     use DataType::{FixedSizeList, LargeList, List, Map, Struct, Timestamp};
     let nulls = values.nulls().cloned();
@@ -229,6 +233,17 @@ pub(crate) fn declared(values: &ArrayRef, to: &DataType) -> Result<ArrayRef, Fai
     };
     Ok(match to {
         _ if values.data_type() == to => values.clone(),
+        time if text_times::is_read(time) && is_string(values.data_type()) => {
+            let fine = read_as(time, TextForm::JsonLines).unwrap_or_else(|| time.clone());
+            let read = text_times::read(values, &fine)?.map_err(|misfit| {
+                let kind = sql_name(time);
+                let what = if *time == DataType::Date32 { "date" } else { "timestamp" };
+                let reason = format!("'{}' is no {what}, and the column's type is {kind}", misfit.text);
+                Failed::Misfit(Misfit { row: misfit.row, place: String::new(), reason })
+            })?;
+            // What is coarser than microseconds is rounded.
+            if fine == *time { read } else { declared(&read, time)? }
+        }
         Timestamp(unit, _) => cast(&rounded_to(values, *unit)?, to)?,
         List(items) => {
             let list = values.as_list::<i32>();
@@ -314,17 +329,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn decimals_are_read_as_texts() {
+    fn decimals_and_times_are_read_as_texts() {
         for (declared, expected) in [
             (DataType::Decimal128(10, 2), Some(DataType::Utf8View)),
             (DataType::Decimal256(76, 0), Some(DataType::Utf8View)),
-            (DataType::Timestamp(TimeUnit::Microsecond, None), None),
             (DataType::Int64, None),
             (DataType::new_list(DataType::Int64, true), None),
             (DataType::new_list(DataType::Decimal128(3, 1), true), Some(DataType::new_list(DataType::Utf8View, true))),
         ] {
-            assert_eq!(read_as(&declared), expected, "{declared}");
+            assert_eq!(read_as(&declared, TextForm::Csv), expected, "{declared}");
         }
+        let time = DataType::Timestamp(TimeUnit::Microsecond, None);
+        assert_eq!(read_as(&time, TextForm::Csv), Some(DataType::Utf8View));
+        assert_eq!(read_as(&time, TextForm::JsonLines), None);
     }
 
     #[test]

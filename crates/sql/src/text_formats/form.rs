@@ -1,7 +1,7 @@
 //! How records stand in a file of text.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum TextForm {
+pub(crate) enum TextForm {
     Csv,
     JsonLines,
     JsonArray,

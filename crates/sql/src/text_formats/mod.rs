@@ -1,9 +1,9 @@
 //! CSV and JSON as they are read and written here.
 //!
 //! Two defects. Arrow's readers of text (59) cut off the digits that a DECIMAL or a TIMESTAMP has no place for, where a
-//! cast of the text rounds them. Here values are read with all their digits, and made what is declared as casts make
-//! them ([`declared`], [`json`]). And DataFusion's writer of JSON (55.2) leaves out members that are NULL, so that a
-//! reader may lack their columns. Here they are written ([`nulls`]).
+//! cast of the text rounds them, and ask for seconds. Here values are read with all their digits, and made what is
+//! declared as casts make them ([`declared`], [`json`]). And DataFusion's writer of JSON (55.2) leaves out members that
+//! are NULL, so that a reader may lack their columns. Here they are written ([`nulls`]).
 //!
 //! A [`TextFormat`] has DataFusion's own format within, which does everything else. What asks for the kind of a format
 //! or a source asks [`plain`] or [`plain_source`]. Plans travel with the plain format.
@@ -37,10 +37,10 @@ use datafusion::physical_expr::LexRequirement;
 use datafusion::physical_plan::ExecutionPlan;
 
 use declared::DeclaredSource;
-use form::TextForm;
 use nulls::WithNulls;
 
 pub(crate) use declared::{Failed, declared, read_schema};
+pub(crate) use form::TextForm;
 pub(crate) use json::reader as json_reader;
 
 /// CSV or JSON.

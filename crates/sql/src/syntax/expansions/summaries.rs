@@ -1,9 +1,9 @@
 //! SUMMARIZE: a row of facts for each column of a query.
 //!
 //! The statement is read as `SELECT * FROM summarize((query))`, which is no function of the session. The query is a
-//! table of WITH that one aggregation for each column reads.
+//! table of WITH that one aggregation for some columns reads, whose lists of facts become rows.
 
-use arrow::datatypes::{DataType, Field, FieldRef};
+use arrow::datatypes::{DataType, Field};
 use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, Query, TableFactor, With};
 
@@ -24,6 +24,25 @@ pub(super) fn summarized(table: &TableFactor) -> Option<&Query> {
     part.as_ident().is_some_and(|name| name.value == NAME).then_some(query)
 }
 
+/// Columns whose facts one aggregation has: each reads all columns of the query, and looks for each fact among all.
+const TOGETHER: usize = 32;
+
+/// The columns of the facts, behind the number of a column.
+const FACTS: [&str; 12] = [
+    "column_name",
+    "column_type",
+    "min",
+    "max",
+    "approx_unique",
+    "avg",
+    "std",
+    "q25",
+    "q50",
+    "q75",
+    "count",
+    "null_percentage",
+];
+
 /// The query of the facts.
 ///
 /// # Errors
@@ -32,18 +51,32 @@ pub(super) async fn of_query(state: &SessionState, query: Query, scopes: &[With]
     let plan = plan_of_query(state, Box::new(query.clone()), scopes).await?;
     // The types that the query has when it runs.
     let plan = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?;
-    let of_column = |(number, column): (usize, &FieldRef)| facts(number, column);
-    let branches: Vec<String> = plan.schema().fields().iter().enumerate().map(of_column).collect();
+    let facts: Vec<[String; FACTS.len()]> = plan.schema().fields().iter().map(|field| facts(field)).collect();
+    let branch = |(first, facts): (usize, &[[String; FACTS.len()]])| {
+        let list = |values: Vec<String>, name: &str| format!("[{}] AS {name}", values.join(", "));
+        let numbers = (0..facts.len()).map(|place| (first * TOGETHER + place).to_string()).collect();
+        let of_fact =
+            |(place, name): (usize, &&str)| list(facts.iter().map(|facts| facts[place].clone()).collect(), name);
+        let lists: Vec<String> = FACTS.iter().enumerate().map(of_fact).collect();
+        let rows: Vec<String> = FACTS.iter().map(|name| format!("unnest({name}) AS {name}")).collect();
+        format!(
+            "SELECT unnest(number) AS number, {} FROM (SELECT {}, {} FROM summarized) AS together",
+            rows.join(", "),
+            list(numbers, "number"),
+            lists.join(", ")
+        )
+    };
+    let branches: Vec<String> = facts.chunks(TOGETHER).enumerate().map(branch).collect();
     let text = format!(
-        "WITH summarized AS ({query}) SELECT column_name, column_type, min, max, approx_unique, avg, std, q25, q50, \
-         q75, count, null_percentage FROM ({}) AS facts ORDER BY number",
+        "WITH summarized AS ({query}) SELECT {} FROM ({}) AS facts ORDER BY number",
+        FACTS.join(", "),
         branches.join(" UNION ALL ")
     );
     Ok(*query_of(&text)?)
 }
 
-/// The SELECT of a column's facts.
-fn facts(number: usize, field: &Field) -> String {
+/// The facts of a column, in the order of [`FACTS`].
+fn facts(field: &Field) -> [String; FACTS.len()] {
     let (name, data_type) = (field.name(), field.data_type());
     let (column, type_name) = (quoted(name), type_name(field));
     let is_bytes = matches!(data_type, DataType::Binary | DataType::BinaryView | DataType::LargeBinary);
@@ -70,19 +103,19 @@ fn facts(number: usize, field: &Field) -> String {
         true => "CAST(NULL AS BIGINT)".into(),
         false => format!("approx_distinct({})", as_text(&column.to_string())),
     };
-    format!(
-        "SELECT {number} AS number, {} AS column_name, {} AS column_type, {} AS min, {} AS max, \
-         CAST({unique} AS BIGINT) AS approx_unique, {} AS avg, {} AS std, {} AS q25, {} AS q50, {} AS q75, \
-         count(*) AS count, CAST(100.0 * (count(*) - count({column})) / nullif(count(*), 0) AS DECIMAL(9, 2)) AS \
-         null_percentage FROM summarized",
+    let percentage = format!("100.0 * (count(*) - count({column})) / nullif(count(*), 0)");
+    [
         constant(name),
         constant(&type_name),
         of_order("min"),
         of_order("max"),
+        format!("CAST({unique} AS BIGINT)"),
         of_number("avg"),
         of_number("stddev"),
         quantile("0.25"),
         quantile("0.5"),
         quantile("0.75"),
-    )
+        "count(*)".into(),
+        format!("CAST({percentage} AS DECIMAL(9, 2))"),
+    ]
 }

@@ -3,8 +3,7 @@
 //! - `ASOF [LEFT] JOIN` is read for `GLOBAL [LEFT] JOIN`, a word of another database's that is refused by itself;
 //!   sqlparser 0.62 takes ASOF JOIN with MATCH_CONDITION alone.
 //! - `FROM t WHERE …` is read for `SELECT * FROM t WHERE …`: sqlparser takes no clause behind a FROM without SELECT.
-//! - `[x * 2 FOR x IN l IF x > 1]` is read for `list_transform(list_filter(l, x -> x > 1), x -> x * 2)`, and
-//!   `x IN [1, 2]` for `x = ANY([1, 2])`.
+//! - `[x * 2 FOR x IN l IF x > 1]` is read for `list_transform(list_filter(l, x -> x > 1), x -> x * 2)`.
 //! - `sum(x) FILTER (x > 1)` is read for `sum(x) FILTER (WHERE x > 1)`.
 //! - `10%` of TABLESAMPLE is read for `10 PERCENT`, and `reservoir(5 ROWS)` for `(5 ROWS)`.
 
@@ -169,30 +168,14 @@ fn filter_where(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
-/// Writes comprehensions of lists, the innermost first, and IN of lists.
+/// Writes comprehensions of lists, the innermost first.
 fn comprehend(tokens: &mut Vec<TokenWithSpan>) {
-    let opens = |tokens: &[TokenWithSpan]| {
-        (0..tokens.len()).filter(|at| tokens[*at].token == Token::LBracket).collect::<Vec<_>>()
-    };
-    for open in opens(tokens).into_iter().rev() {
+    let opens: Vec<usize> = (0..tokens.len()).filter(|at| tokens[*at].token == Token::LBracket).collect();
+    for open in opens.into_iter().rev() {
         if let Some(written) = comprehension(tokens, open) {
             let close = closing(tokens, open).unwrap_or(open);
             tokens.splice(open..=close, written);
         }
-    }
-    for open in opens(tokens).into_iter().rev() {
-        let before = |at: usize| (0..at).rev().find(|at| !matches!(tokens[*at].token, Token::Whitespace(_)));
-        let Some(of) = before(open).filter(|at| keyword(&tokens[*at]) == Some(Keyword::IN)) else { continue };
-        let not = before(of).filter(|at| keyword(&tokens[*at]) == Some(Keyword::NOT));
-        let Some(close) = closing(tokens, open) else { continue };
-        let (operator, quantifier) = match not {
-            Some(_) => (Token::Neq, word("ALL", Keyword::ALL)),
-            None => (Token::Eq, word("ANY", Keyword::ANY)),
-        };
-        let (first, last) = (tokens[of].span, tokens[close].span);
-        tokens.insert(close + 1, TokenWithSpan { token: Token::RParen, span: last });
-        let front = [operator, quantifier, Token::LParen].map(|token| TokenWithSpan { token, span: first });
-        tokens.splice(not.unwrap_or(of)..open, front);
     }
 }
 
