@@ -1,8 +1,8 @@
 // Entries of tables that have grown, moved to where the larger ones have them (crates/engine/src/exec/growth.rs).
 
 // Purpose: enter the keys of a table into a larger one that is empty. Inputs: keys + 1 where WC_KEY_WORDS is zero, or
-// the states and words of keys of so many words, a slot each; zero where there is no key. Output: the larger table, and in place of each key or
-// state 1 + its new slot. Mapping: one thread a slot, grid-stride.
+// the states and words of keys of so many words, a slot each; zero where there is no key. Output: the larger table, and
+// in place of each key or state 1 + its new slot. Mapping: one thread a slot, grid-stride.
 struct GrowKeysParams {
     uint64_t* from; const uint64_t* from_words; uint64_t slots;
     uint64_t* to; uint64_t* to_words; uint64_t mask; uint64_t seed; uint64_t* control;

@@ -19,7 +19,7 @@ use crate::values::SettingOrigin;
 use crate::words::types_in_sql;
 pub use position::Position;
 pub use texts::as_written;
-use texts::{in_words, shortened};
+use texts::{column_hint, in_words, keyword_hint, shortened};
 pub(crate) use texts::{one_line, panic_text};
 
 /// What stands for the path of a file whose reader does not tell it.
@@ -38,7 +38,7 @@ pub type Result<T, E = SqlError> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum SqlError {
     /// The text is not SQL.
-    #[error("SQL-001 syntax error: {0}")]
+    #[error("SQL-001 syntax error: {0}{hint}", hint = keyword_hint(.0))]
     Syntax(String),
     /// A table that is not in the catalog.
     #[error("SQL-002 unknown table '{name}'{}", hint(.nearest))]
@@ -49,7 +49,7 @@ pub enum SqlError {
         nearest: Option<String>,
     },
     /// A column that no table of the statement has.
-    #[error("SQL-003 unknown column '{name}'{}", hint(.nearest))]
+    #[error("SQL-003 unknown column '{name}'{}", column_hint(.name, .nearest))]
     UnknownColumn {
         /// The name as written.
         name: String,

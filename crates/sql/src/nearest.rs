@@ -5,7 +5,7 @@ const EDITS_MAX: usize = 3;
 
 /// The candidate with the fewest edits to `name`, case aside; none where more than a third of it differs, or more than
 /// three characters. A name of one or two characters differs from what is suggested in case alone.
-pub(crate) fn nearest(name: &str, candidates: impl IntoIterator<Item = String>) -> Option<String> {
+pub fn nearest(name: &str, candidates: impl IntoIterator<Item = String>) -> Option<String> {
     candidates
         .into_iter()
         .filter_map(|candidate| Some((distance(name, &candidate)?, candidate)))

@@ -260,9 +260,9 @@ impl MatchesMemory {
 /// The regions of groups.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct GroupsMemory {
-    /// A byte a place (dense), or 8 bytes a place: key + 1 (hashed, and where another pipeline scans the groups), or the
-    /// slot's state where a key has several words; zero where there is no group. Where slots have all of a group, those
-    /// ([`GroupsPlan::slot_words`]).
+    /// A byte a place (dense), or 8 bytes a place: key + 1 (hashed, and where another pipeline scans the groups), or
+    /// the slot's state where a key has several words; zero where there is no group. Where slots have all of a group,
+    /// those ([`GroupsPlan::slot_words`]).
     pub(crate) seen: Region,
     /// Cells: for each copy and cell, 8 bytes a place; none where slots have them.
     pub(crate) cells: Option<Region>,

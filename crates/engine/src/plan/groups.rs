@@ -101,8 +101,9 @@ impl GroupsPlan {
     }
 
     /// Words of a slot of a hash table, in which mark, words of a key of several and cells lie side by side: a row that
-    /// meets its group finds all of it in a line or two of memory. No slot is a word short of whole sectors of 32 bytes.
-    /// None where cells have a column each: of places, and of groups in order, which are written one behind the other.
+    /// meets its group finds all of it in a line or two of memory. No slot is a word short of whole sectors of 32
+    /// bytes. None where cells have a column each: of places, and of groups in order, which are written one behind the
+    /// other.
     pub(crate) fn slot_words(&self) -> Option<usize> {
         let words = self.first_cell() + self.cell_count;
         let words = if words % 4 == 3 { words + 1 } else { words };

@@ -3,12 +3,14 @@
 //! Rows lie in the order of the sort. For each number of keys by which partitions or peers are told apart there is a
 //! *level*: the number of each row's run of rows that agree in these keys, from 1, by a scan of the heads of runs; and
 //! the first row of each run. Where the keys of a level have few values and nobody asks for numbers of runs, the keys
-//! themselves tell the run: there is no scan, and first and last rows lie in tables by value. All frames are ranges of rows between such bounds, so that what is added up over any
-//! frame is the difference of two prefix sums, modulo 2^64 or in two halves where that is not enough. Extremes of
-//! frames that begin with their partition are scans within partitions, those of others come from a segment tree (a
-//! binary tree of all rows, each node the largest of its two; Leis, Kundhikanjana, Kemper and Neumann, *Efficient
-//! Processing of Window Functions in Analytical SQL Queries*, VLDB 2015). Where NULLs are passed over, the rows that
-//! have a value stand side by side, and a prefix count tells the place of each among them.
+//! themselves tell the run: there is no scan, and first and last rows lie in tables by value.
+//!
+//! All frames are ranges of rows between such bounds, so that what is added up over any frame is the difference of two
+//! prefix sums, modulo 2^64 or in two halves where that is not enough. Extremes of frames that begin with their
+//! partition are scans within partitions, those of others come from a segment tree (a binary tree of all rows, each
+//! node the largest of its two; Leis, Kundhikanjana, Kemper and Neumann, *Efficient Processing of Window Functions in
+//! Analytical SQL Queries*, VLDB 2015). Where NULLs are passed over, the rows that have a value stand side by side, and
+//! a prefix count tells the place of each among them.
 
 use warpcube_gpu::Program;
 use warpcube_gpu::prims::{Element, Reduction, ScanKeyedSpec, ScanKind, ScanSpec};

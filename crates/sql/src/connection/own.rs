@@ -44,6 +44,11 @@ impl Connection {
             }
             OwnStatement::Attach { folder, name, read_only } => {
                 Access::of(state.config_options()).check_location(&folder)?;
+                if folder == ":memory:" {
+                    let reason =
+                        "ATTACH ':memory:'; tables are in memory, and CREATE SCHEMA name makes a place for some";
+                    return Err(SqlError::Unsupported(reason.into()));
+                }
                 let path = local_path(&folder).unwrap_or_else(|| PathBuf::from(&folder));
                 let own = path.file_stem().map(|name| name.to_string_lossy().to_lowercase());
                 let name = name.or(own).ok_or_else(|| SqlError::Syntax("expected ATTACH 'folder' AS name".into()))?;

@@ -31,7 +31,6 @@ const TABLES: &[(&str, &str)] = &[
 const OTHER_NAMES: &[(&str, &str)] = &[
     ("add_months", "d + INTERVAL '1 month' * n, or d + to_months(n)"),
     ("addtime", "t + INTERVAL '…'"),
-    ("approx_quantile", "approx_percentile_cont(x, q)"),
     ("approx_top_k", "GROUP BY x ORDER BY count(*) DESC LIMIT k"),
     ("array_contains_all", "array_has_all(a, b)"),
     ("array_join", "array_to_string(a, ', ')"),

@@ -2,7 +2,35 @@
 
 use datafusion::common::DataFusionError;
 
+use super::hint;
+use crate::nearest::nearest;
 use crate::words::{in_sql, types_in_sql};
+
+/// Words that statements and clauses begin with.
+#[rustfmt::skip]
+const BEGINNINGS: [&str; 24] = [
+    "ALTER", "COPY", "CREATE", "DELETE", "DESCRIBE", "DROP", "EXPLAIN", "FROM", "GROUP", "HAVING", "INSERT", "INTO",
+    "JOIN", "LIMIT", "ORDER", "PIVOT", "SELECT", "SHOW", "SUMMARIZE", "TABLE", "UPDATE", "VALUES", "WHERE", "WITH",
+];
+
+/// The word that may be meant where the parser has stopped at one that is nearly such.
+pub(super) fn keyword_hint(reason: &str) -> String {
+    let found = reason.rsplit_once("found: ").map(|(_, found)| found).filter(|found| found.len() > 3);
+    hint(
+        &found
+            .and_then(|found| nearest(found, BEGINNINGS.map(String::from)))
+            .filter(|word| !found.is_some_and(|found| found.eq_ignore_ascii_case(word))),
+    )
+}
+
+/// The nearest column; where none is near, a name that only quotes can have written may be meant as a text.
+pub(super) fn column_hint(name: &str, nearest: &Option<String>) -> String {
+    let is_quoted = || name.chars().any(|c| c.is_uppercase() || c.is_whitespace()) && !name.contains('.');
+    match nearest {
+        None if is_quoted() => format!("; a text stands in single quotes: '{}'", name.replace('\'', "''")),
+        nearest => hint(nearest),
+    }
+}
 
 /// A name as SQL takes it: in quotes if it would be read as another one without.
 pub fn as_written(name: &str) -> String {

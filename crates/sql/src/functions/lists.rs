@@ -20,8 +20,31 @@ pub(super) const ALL: &[Own] = &[
             Ok(Some((elements.len() - elements.null_count()) as i64))
         })
     }),
+    Own::new("list_entropy", &[List], Double, |args| {
+        args.floats(|row| {
+            let elements = elements(args, 0, row);
+            let rows = converter(&elements)?.convert_columns(std::slice::from_ref(&elements))?;
+            let mut counts: BTreeMap<_, u64> = BTreeMap::new();
+            let valid = (0..elements.len()).filter(|place| elements.is_valid(*place));
+            valid.for_each(|place| *counts.entry(rows.row(place)).or_default() += 1);
+            let all = counts.values().sum::<u64>() as f64;
+            Ok((all > 0.0).then(|| {
+                // A sum of negative zeros is the entropy of equal values.
+                counts.values().map(|count| *count as f64 / all).map(|share| share * -share.log2()).sum::<f64>() + 0.0
+            }))
+        })
+    }),
     Own::new("list_kurtosis_pop", &[List], Double, |args| {
         args.floats(|row| Ok(moments(args, row).and_then(|[_, m2, _, m4]| (m2 != 0.0).then(|| m4 / (m2 * m2) - 3.0))))
+    }),
+    Own::new("list_mad", &[List], Double, |args| {
+        args.floats(|row| {
+            let elements = elements(args, 0, row);
+            let Some(numbers) = elements.as_primitive_opt::<Float64Type>() else { return Ok(None) };
+            let values: Vec<f64> = numbers.iter().flatten().collect();
+            let distances = median(&values).map(|middle| values.iter().map(|value| (value - middle).abs()).collect());
+            Ok(distances.and_then(|distances: Vec<f64>| median(&distances)))
+        })
     }),
     Own::new("list_skewness", &[List], Double, |args| {
         args.floats(|row| {
@@ -55,6 +78,15 @@ fn moments(args: &Arguments, row: usize) -> Option<[f64; 4]> {
     let mean = values.iter().sum::<f64>() / count;
     let of = |power: i32| values.iter().map(|value| (value - mean).powi(power)).sum::<f64>() / count;
     (!values.is_empty()).then(|| [count, of(2), of(3), of(4)])
+}
+
+/// The value in the middle, or the mean of the two there; none of no values.
+fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    let upper = *sorted.get(middle)?;
+    Some(if sorted.len() % 2 == 0 { (sorted[middle - 1] + upper) / 2.0 } else { upper })
 }
 
 fn converter(elements: &ArrayRef) -> Result<RowConverter> {

@@ -1,5 +1,5 @@
-//! Functions in the place of casts: texts that become decimals ([`crate::text_decimals`]), and casts that rows compute
-//! ([`super::failing_casts`]).
+//! Functions in the place of casts: texts that become decimals ([`crate::text_decimals`]), timestamps that become texts
+//! ([`super::time_texts`]), and casts that rows compute ([`super::failing_casts`]).
 //!
 //! A function's name has its kind and its type, so that plans travel; no statement can call it, since no registry has
 //! it.
@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
 };
 
 use super::conversion::Conversion;
-use super::each_value;
+use super::{each_value, time_texts};
 use crate::text_decimals::{is_read, read};
 
 /// How a function converts its argument.
@@ -25,11 +25,17 @@ enum Kind {
     Decimal,
     /// From a text to a decimal; another text becomes NULL.
     TryDecimal,
+    /// From a timestamp to a text.
+    TimeText,
 }
 
 /// How the names of functions begin; the type follows.
-const NAMES: [(&str, Kind); 3] =
-    [("warpcube_late_cast_", Kind::Late), ("warpcube_decimal_", Kind::Decimal), (TRY_DECIMAL, Kind::TryDecimal)];
+const NAMES: [(&str, Kind); 4] = [
+    ("warpcube_late_cast_", Kind::Late),
+    ("warpcube_decimal_", Kind::Decimal),
+    (TRY_DECIMAL, Kind::TryDecimal),
+    ("warpcube_time_text_", Kind::TimeText),
+];
 /// How the name of a function begins that has a value for all arguments.
 pub(super) const TRY_DECIMAL: &str = "warpcube_try_decimal_";
 
@@ -40,6 +46,7 @@ pub(super) fn function(name: &str) -> Option<Arc<ScalarUDF>> {
     let is_kind = match kind {
         Kind::Late => true,
         Kind::Decimal | Kind::TryDecimal => is_read(&target),
+        Kind::TimeText => target.is_string(),
     };
     is_kind.then(|| Arc::new(CastFunction::function(kind, &target)))
 }
@@ -61,11 +68,16 @@ impl CastFunction {
         ScalarUDF::new_from_impl(CastFunction { name, kind, target: target.clone(), signature })
     }
 
-    /// What reads a text as a decimal in a cast's place; none for other casts.
-    pub(super) fn of_text(cast: &Conversion) -> Option<Expr> {
-        let kind = if cast.may_fail { Kind::TryDecimal } else { Kind::Decimal };
-        let is_taken = cast.is_of_text() && is_read(cast.to);
-        is_taken.then(|| CastFunction::function(kind, cast.to).call(vec![cast.operand.clone()]))
+    /// What reads a text as a decimal, or writes a timestamp as a text, in a cast's place; none for other casts.
+    pub(super) fn in_place_of(cast: &Conversion) -> Option<Expr> {
+        let reads = cast.is_of_text() && is_read(cast.to);
+        let kind = match () {
+            () if time_texts::is_timestamp(&cast.from) && cast.to.is_string() => Kind::TimeText,
+            () if reads && cast.may_fail => Kind::TryDecimal,
+            () if reads => Kind::Decimal,
+            () => return None,
+        };
+        Some(CastFunction::function(kind, cast.to).call(vec![cast.operand.clone()]))
     }
 
     /// The operand and the type of a cast that rows compute; none of another expression.
@@ -98,6 +110,7 @@ impl ScalarUDFImpl for CastFunction {
         let value = &arguments.args[0];
         match self.kind {
             Kind::Late => value.cast_to(&self.target, None),
+            Kind::TimeText => each_value(value, |times| time_texts::texts(times, &self.target)),
             Kind::Decimal | Kind::TryDecimal => each_value(value, |texts| {
                 read(texts, &self.target, self.kind == Kind::TryDecimal)?.map_err(|misfit| {
                     let (text, target) = (misfit.text, &self.target);
@@ -116,7 +129,12 @@ mod tests {
     fn a_function_is_found_by_its_name() {
         let zoned = DataType::Timestamp(arrow::datatypes::TimeUnit::Microsecond, Some("+01:00".into()));
         let decimal = DataType::Decimal128(12, 2);
-        for (kind, target) in [(Kind::Late, &DataType::Int32), (Kind::Late, &zoned), (Kind::TryDecimal, &decimal)] {
+        for (kind, target) in [
+            (Kind::Late, &DataType::Int32),
+            (Kind::Late, &zoned),
+            (Kind::TryDecimal, &decimal),
+            (Kind::TimeText, &DataType::Utf8View),
+        ] {
             let made = CastFunction::function(kind, target);
             let found = function(made.name()).expect("a function of that name");
             assert_eq!(*found, made);

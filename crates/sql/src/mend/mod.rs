@@ -76,12 +76,14 @@ mod set_operations;
 mod shifted_sums;
 mod shifts;
 pub(crate) mod shown_types;
+mod signed;
 mod single_casts;
 mod sliding;
 mod sorts;
 mod spans;
 mod statistics;
 pub(crate) mod sums;
+mod time_texts;
 pub(crate) mod timezone;
 mod type_names;
 mod union_names;
@@ -118,6 +120,7 @@ pub(crate) use distinct_sums::DistinctTotal;
 pub(crate) use grouping_sets::FinestSets;
 pub(crate) use joins::{optimizer_rules, physical_optimizer_rules};
 pub use lengths::shown_durations;
+pub use time_texts::shown_times;
 pub(crate) use type_names::TypeNames;
 
 /// The rules that analyse plans: what coercion would do wrong, DataFusion's, then what looks at coerced types.

@@ -8,6 +8,7 @@
 //! - A float beside a decimal, and times of two units, get a common type of ours ([`super::mixed`]): the type of an
 //!   operation is asked for before plans are analysed. So are a text beside an interval, a date that an interval with
 //!   a time of day moves, and what a sign stands before ([`super::intervals`]).
+//! - A difference of ranks has a sign ([`super::signed`]).
 //! - `s[2:3]` and `s[1]` of a text are its characters, as in DuckDB; DataFusion takes lists and maps alone.
 //!
 //! The file goes once names tell casts, and sums are not taken apart.
@@ -20,7 +21,7 @@ use datafusion::logical_expr::planner::{
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, GetFieldAccess, Operator};
 use datafusion::sql::sqlparser::ast::BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, Minus, NotEq, Plus};
 
-use super::{interval_products, intervals, mixed};
+use super::{interval_products, intervals, mixed, signed};
 use crate::functions;
 use crate::syntax::is_sign;
 use crate::walk::Walk;
@@ -66,7 +67,7 @@ impl ExprPlanner for SessionExprPlanner {
 
     fn plan_binary_op(&self, mut raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
         if is_sign(&raw.op) {
-            return Ok(PlannerResult::Planned(intervals::negative(raw.right, schema)?));
+            return Ok(PlannerResult::Planned(intervals::negative(signed::operand(raw.right, schema), schema)?));
         }
         (raw.left, raw.right, _) = mixed::operands(raw.left, raw.right, schema);
         if let Some(product) = interval_products::planned(&raw.op, &raw.left, &raw.right, schema)? {
@@ -77,6 +78,9 @@ impl ExprPlanner for SessionExprPlanner {
         }
         if matches!(raw.op, Plus | Minus) {
             (raw.left, raw.right) = intervals::with_time_of_day(raw.left, raw.right, schema);
+        }
+        if raw.op == Minus {
+            (raw.left, raw.right) = signed::operands(raw.left, raw.right, schema);
         }
         Ok(PlannerResult::Original(raw))
     }

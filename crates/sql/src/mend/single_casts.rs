@@ -1,8 +1,8 @@
 //! The changes of casts of single values, in their order.
 //!
 //! Each stands in a file of its own, with the defect that it mends: functions of `cast_functions` take the place of a
-//! cast (`text_decimals`, `failing_casts`), the others that of its operand. A cast that a change makes goes through
-//! those behind it.
+//! cast (`text_decimals`, `time_texts`, `failing_casts`), the others that of its operand. A cast that a change makes
+//! goes through those behind it.
 
 use datafusion::logical_expr::Expr;
 
@@ -12,8 +12,8 @@ use super::{coarser_times, failing_casts, narrow_casts, rounded_casts, wall_text
 
 /// The expression in a cast's place, if there is another.
 pub(super) fn mended(cast: &Conversion, raises_early: bool) -> Option<Expr> {
-    if let Some(read) = CastFunction::of_text(cast) {
-        return Some(read);
+    if let Some(function) = CastFunction::in_place_of(cast) {
+        return Some(function);
     }
     let schema = cast.schema;
     // No two of them take operands of the same types, but for texts whose zone goes before they are rounded.

@@ -11,10 +11,11 @@ use datafusion::sql::parser::{CopyToSource, CopyToStatement, Statement as Parsed
 use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, UnaryOperator, Value};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
-use datafusion::sql::sqlparser::tokenizer::Token;
+use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
 use super::casts::written_type;
 use super::dialect::SessionDialect;
+use super::expansions::read_for;
 use super::items::{constant, folded};
 use crate::error::{Result, SqlError};
 use crate::formats::format_of;
@@ -233,10 +234,16 @@ fn parse(sql: &str) -> Result<Option<Copy>> {
     if !begins.starts_with(['c', 'C', '-', '/']) {
         return Ok(None);
     }
-    let mut parser = Parser::new(&SessionDialect).try_with_sql(sql).map_err(syntax)?;
-    if !parser.parse_keyword(Keyword::COPY) {
+    let mut tokens = Tokenizer::new(&SessionDialect, sql)
+        .tokenize_with_location()
+        .map_err(|error| syntax(ParserError::from(error)))?;
+    let first = tokens.iter().find(|token| !matches!(token.token, Token::Whitespace(_)));
+    if !first.is_some_and(|token| matches!(&token.token, Token::Word(word) if word.keyword == Keyword::COPY)) {
         return Ok(None);
     }
+    read_for(&mut tokens)?;
+    let mut parser = Parser::new(&SessionDialect).with_tokens_with_locations(tokens);
+    parser.next_token();
     let mut columns = Vec::new();
     let source = match parser.consume_token(&Token::LParen) {
         true => {

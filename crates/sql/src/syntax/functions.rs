@@ -13,8 +13,8 @@ use std::sync::LazyLock;
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, DictionaryField, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
-    FunctionArguments, Ident, NullTreatment, ObjectName, Value, VisitorMut,
+    BinaryOperator, CastKind, DataType, DictionaryField, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentClause, FunctionArguments, Ident, NullTreatment, ObjectName, UnaryOperator, Value, VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 
@@ -25,219 +25,9 @@ use super::rows::check_copied;
 use super::{units, visits};
 use crate::error::{Result, SqlError};
 
-/// Names of functions and the names that sessions have for them.
-pub(crate) const RENAMED: [(&str, &str); 69] = [
-    ("aggregate", "list_aggregate"),
-    ("apply", "array_transform"),
-    ("approx_count_distinct", "approx_distinct"),
-    ("arbitrary", "first_value"),
-    ("argmax", "arg_max"),
-    ("argmin", "arg_min"),
-    ("array_aggr", "list_aggregate"),
-    ("array_aggregate", "list_aggregate"),
-    ("array_apply", "array_transform"),
-    ("array_reverse_sort", "list_reverse_sort"),
-    ("array_select", "list_select"),
-    ("array_to_json", "to_json"),
-    ("array_unique", "list_unique"),
-    ("array_value", "make_array"),
-    ("array_zip", "arrays_zip"),
-    ("base64", "to_base64"),
-    ("ceiling", "ceil"),
-    ("countif", "count_if"),
-    ("datediff", "date_diff"),
-    ("datesub", "date_sub"),
-    ("editdist3", "levenshtein"),
-    ("every", "bool_and"),
-    ("first", "first_value"),
-    ("from_binary", "unbin"),
-    ("from_hex", "unhex"),
-    ("gen_random_uuid", "uuid"),
-    ("geometric_mean", "geomean"),
-    ("get_current_time", "current_time"),
-    ("get_current_timestamp", "now"),
-    ("greatest_common_divisor", "gcd"),
-    ("iif", "if"),
-    ("json_extract_path", "json_extract"),
-    ("json_extract_path_text", "json_extract_string"),
-    ("json_quote", "to_json"),
-    ("last", "last_value"),
-    ("lcase", "lower"),
-    ("least_common_multiple", "lcm"),
-    ("len", "length"),
-    ("list", "array_agg"),
-    ("list_aggr", "list_aggregate"),
-    ("list_apply", "array_transform"),
-    ("list_min", "array_min"),
-    ("list_pack", "make_array"),
-    ("list_value", "make_array"),
-    ("max_by", "arg_max"),
-    ("min_by", "arg_min"),
-    ("mismatches", "hamming"),
-    ("ord", "ascii"),
-    ("pg_typeof", "typeof"),
-    ("prefix", "starts_with"),
-    ("regexp_matches", "regexp_like"),
-    ("regexp_split_to_array", "string_split_regex"),
-    ("roundbankers", "round_even"),
-    ("row_to_json", "to_json"),
-    ("sign", "signum"),
-    ("split", "string_split"),
-    ("statement_timestamp", "now"),
-    ("str_split", "string_split"),
-    ("str_split_regex", "string_split_regex"),
-    ("strlen", "octet_length"),
-    ("struct_extract", "get_field"),
-    ("suffix", "ends_with"),
-    ("to_binary", "bin"),
-    ("transaction_timestamp", "now"),
-    ("ucase", "upper"),
-    ("unicode", "ascii"),
-    ("uuidv4", "uuid"),
-    ("variance", "var_samp"),
-    ("wavg", "weighted_avg"),
-];
+use table::{RENAMED, REWRITTEN};
 
-/// Calls and the expressions that they are read as; one with a constant before one that takes any argument there.
-pub(crate) const REWRITTEN: [(&str, &str); 84] = [
-    ("add($1, $2)", "$1 + $2"),
-    ("age($1)", "age(CAST(current_date AS TIMESTAMP), $1)"),
-    ("ago($1)", "now() - $1"),
-    ("arg_max($1, $2)", "first_value($1 ORDER BY $2 DESC NULLS LAST) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)"),
-    ("arg_min($1, $2)", "first_value($1 ORDER BY $2 ASC NULLS LAST) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)"),
-    ("count_if($1)", "count(*) FILTER (WHERE $1)"),
-    ("count_star()", "count(*)"),
-    ("date_add($1, $2)", "$1 + $2"),
-    ("date_diff('century', $1, $2)", "century($2) - century($1)"),
-    ("date_diff('day', $1, $2)", "CAST($2 AS DATE) - CAST($1 AS DATE)"),
-    ("date_diff('decade', $1, $2)", "decade($2) - decade($1)"),
-    (
-        "date_diff('hour', $1, $2)",
-        "CAST((date_part('epoch', date_trunc('hour', $2)) - date_part('epoch', date_trunc('hour', $1))) / \
-         3600 AS BIGINT)",
-    ),
-    (
-        "date_diff('isoyear', $1, $2)",
-        "CAST(date_part('isoyear', $2) AS BIGINT) - CAST(date_part('isoyear', $1) AS BIGINT)",
-    ),
-    ("date_diff('microsecond', $1, $2)", "epoch_us($2) - epoch_us($1)"),
-    ("date_diff('millennium', $1, $2)", "millennium($2) - millennium($1)"),
-    ("date_diff('millisecond', $1, $2)", "epoch_ms($2) - epoch_ms($1)"),
-    (
-        "date_diff('minute', $1, $2)",
-        "CAST((date_part('epoch', date_trunc('minute', $2)) - date_part('epoch', date_trunc('minute', \
-         $1))) / 60 AS BIGINT)",
-    ),
-    (
-        "date_diff('month', $1, $2)",
-        "12 * (CAST(date_part('year', $2) AS BIGINT) - CAST(date_part('year', $1) AS BIGINT)) + \
-         CAST(date_part('month', $2) AS BIGINT) - CAST(date_part('month', $1) AS BIGINT)",
-    ),
-    (
-        "date_diff('quarter', $1, $2)",
-        "4 * (CAST(date_part('year', $2) AS BIGINT) - CAST(date_part('year', $1) AS BIGINT)) + \
-         CAST(date_part('quarter', $2) AS BIGINT) - CAST(date_part('quarter', $1) AS BIGINT)",
-    ),
-    (
-        "date_diff('second', $1, $2)",
-        "CAST((date_part('epoch', date_trunc('second', $2)) - date_part('epoch', date_trunc('second', \
-         $1))) AS BIGINT)",
-    ),
-    ("date_diff('week', $1, $2)", "(CAST($2 AS DATE) - CAST($1 AS DATE)) / 7"),
-    ("date_diff('year', $1, $2)", "CAST(date_part('year', $2) AS BIGINT) - CAST(date_part('year', $1) AS BIGINT)"),
-    ("date_part($1, NULL)", "CAST(NULL AS INT)"),
-    ("day($1)", "CAST(date_part('day', $1) AS BIGINT)"),
-    ("dayname($1)", "to_char($1, '%A')"),
-    ("dayofmonth($1)", "CAST(date_part('day', $1) AS BIGINT)"),
-    ("dayofweek($1)", "CAST(date_part('dow', $1) AS BIGINT)"),
-    ("dayofyear($1)", "CAST(date_part('doy', $1) AS BIGINT)"),
-    (
-        "days_in_month($1)",
-        "CAST(date_part('day', CAST(make_date(date_part('year', $1) + date_part('month', $1) / 12, \
-         date_part('month', $1) % 12 + 1, 1) - 1 AS DATE)) AS BIGINT)",
-    ),
-    ("divide($1, $2)", "$1 / $2"),
-    ("epoch($1)", "CAST(date_part('epoch', $1) AS DOUBLE)"),
-    ("favg($1)", "avg(CAST($1 AS DOUBLE))"),
-    ("fdiv($1, $2)", "floor(CAST($1 AS DOUBLE) / $2)"),
-    ("fsum($1)", "sum(CAST($1 AS DOUBLE))"),
-    ("geomean($1)", "exp(avg(ln(CAST($1 AS DOUBLE))))"),
-    ("histogram($1)", "list_histogram(array_agg($1) FILTER (WHERE $1 IS NOT NULL))"),
-    ("json_group_array($1)", "'[' || string_agg(coalesce(to_json($1), 'null'), ',') || ']'"),
-    ("kurtosis_pop($1)", "list_kurtosis_pop(array_agg(CAST($1 AS DOUBLE)) FILTER (WHERE $1 IS NOT NULL))"),
-    ("list_last($1)", "array_element($1, -1)"),
-    ("product($1)", "list_product(array_agg(CAST($1 AS DOUBLE)) FILTER (WHERE $1 IS NOT NULL))"),
-    ("sem($1)", "sqrt(CAST(var_pop($1) AS DOUBLE) / count($1))"),
-    ("skewness($1)", "list_skewness(array_agg(CAST($1 AS DOUBLE)) FILTER (WHERE $1 IS NOT NULL))"),
-    (
-        "weighted_avg($1, $2)",
-        "sum(CAST($1 AS DOUBLE) * $2) / sum(CASE WHEN $1 IS NOT NULL THEN CAST($2 AS DOUBLE) END)",
-    ),
-    ("group_concat($1)", "string_agg($1, ',')"),
-    ("group_concat($1, $2)", "string_agg($1, $2)"),
-    ("hour($1)", "CAST(date_part('hour', $1) AS BIGINT)"),
-    ("if($1, $2)", "CASE WHEN $1 THEN $2 END"),
-    ("if($1, $2, $3)", "CASE WHEN $1 THEN $2 ELSE $3 END"),
-    ("isodow($1)", "CAST(date_part('isodow', $1) AS BIGINT)"),
-    ("isoyear($1)", "CAST(date_part('isoyear', $1) AS BIGINT)"),
-    ("kahan_sum($1)", "sum(CAST($1 AS DOUBLE))"),
-    (
-        "last_day($1)",
-        "CAST(make_date(date_part('year', $1) + date_part('month', $1) / 12, date_part('month', $1) % 12 + 1, 1) \
-         - 1 AS DATE)",
-    ),
-    ("list_aggregate($1, 'avg')", "list_avg($1)"),
-    ("list_aggregate($1, 'max')", "array_max($1)"),
-    ("list_aggregate($1, 'min')", "array_min($1)"),
-    ("list_aggregate($1, 'sum')", "list_sum($1)"),
-    ("list_reverse_sort($1)", "array_sort($1, 'DESC', 'NULLS LAST')"),
-    ("list_sort($1)", "array_sort($1, 'ASC', 'NULLS LAST')"),
-    ("list_sort($1, $2)", "array_sort($1, $2, 'NULLS LAST')"),
-    ("listagg($1)", "string_agg($1, ',')"),
-    ("listagg($1, $2)", "string_agg($1, $2)"),
-    ("make_timestamp_ms($1)", "epoch_ms($1)"),
-    ("microsecond($1)", "CAST(date_part('microsecond', $1) AS BIGINT)"),
-    ("millisecond($1)", "CAST(date_part('millisecond', $1) AS BIGINT)"),
-    ("minute($1)", "CAST(date_part('minute', $1) AS BIGINT)"),
-    ("mod($1, $2)", "$1 % $2"),
-    ("month($1)", "CAST(date_part('month', $1) AS BIGINT)"),
-    ("monthname($1)", "to_char($1, '%B')"),
-    ("multiply($1, $2)", "$1 * $2"),
-    ("quarter($1)", "CAST(date_part('quarter', $1) AS BIGINT)"),
-    (
-        "regexp_extract($1, $2)",
-        "CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN coalesce(regexp_match($1, '(' || $2 || ')')[1], \
-         '') END",
-    ),
-    (
-        "regexp_extract($1, $2, 'i')",
-        "CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN coalesce(regexp_match($1, '((?i)' || $2 || ')')[1], '') END",
-    ),
-    (
-        "regexp_extract($1, $2, $3)",
-        "CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL AND $3 IS NOT NULL THEN coalesce(regexp_match($1, \
-         '(' || $2 || ')')[$3 + 1], '') END",
-    ),
-    ("regexp_full_match($1, $2)", "regexp_like($1, '^(?:' || $2 || ')$')"),
-    ("second($1)", "CAST(floor(date_part('second', $1)) AS BIGINT)"),
-    (
-        "strftime($1, $2)",
-        "to_char($1, replace(replace(replace(replace(replace($2, '%%', chr(1)), '%f', '%6f'), '%g', '%3f'), \
-         '%n', '%9f'), chr(1), '%%'))",
-    ),
-    ("string_agg($1)", "string_agg($1, ',')"),
-    (
-        "string_split($1, $2)",
-        "CASE WHEN $1 = '' THEN make_array('') WHEN $1 IS NOT NULL AND $2 IS NULL THEN make_array($1) \
-         ELSE string_to_array($1, nullif($2, '')) END",
-    ),
-    ("subtract($1, $2)", "$1 - $2"),
-    ("sumkahan($1)", "sum(CAST($1 AS DOUBLE))"),
-    ("week($1)", "CAST(date_part('week', $1) AS BIGINT)"),
-    ("weekday($1)", "CAST(date_part('dow', $1) AS BIGINT)"),
-    ("weekofyear($1)", "CAST(date_part('week', $1) AS BIGINT)"),
-    ("year($1)", "CAST(date_part('year', $1) AS BIGINT)"),
-];
+mod table;
 
 /// An argument of a call in [`REWRITTEN`].
 enum Argument {
@@ -508,6 +298,19 @@ fn has(state: &SessionState, name: &str) -> bool {
         || state.higher_order_functions().contains_key(name)
 }
 
+/// Whether an expression is a truth value whatever its operands are.
+fn is_condition(expr: &Expr) -> bool {
+    use BinaryOperator::{And, Eq, Gt, GtEq, Lt, LtEq, NotEq, Or};
+    match expr {
+        Expr::Nested(inner) => is_condition(inner),
+        Expr::BinaryOp { op, .. } => matches!(op, And | Eq | Gt | GtEq | Lt | LtEq | NotEq | Or),
+        Expr::UnaryOp { op, .. } => *op == UnaryOperator::Not,
+        Expr::IsNull(_) | Expr::IsNotNull(_) | Expr::IsTrue(_) | Expr::IsFalse(_) | Expr::Exists { .. } => true,
+        Expr::InList { .. } | Expr::Between { .. } | Expr::Like { .. } | Expr::ILike { .. } => true,
+        _ => false,
+    }
+}
+
 /// The arguments of `struct_pack(a := 1)` as those of `{'a': 1}`.
 fn named_fields(function: &Function) -> Option<Vec<DictionaryField>> {
     let FunctionArguments::List(list) = &function.args else { return None };
@@ -538,6 +341,16 @@ fn read(state: &SessionState, function: &mut Function) -> Result<Option<Expr>> {
         // DataFusion passes its order over.
         function.name = ObjectName::from(vec![Ident::new("first_value")]);
         function.null_treatment = Some(NullTreatment::IgnoreNulls);
+    }
+    if name == "sum"
+        && let FunctionArguments::List(list) = &mut function.args
+        && let [FunctionArg::Unnamed(FunctionArgExpr::Expr(condition))] = list.args.as_mut_slice()
+        && is_condition(condition)
+    {
+        // As in DuckDB; PostgreSQL adds up no truth values.
+        let (kind, data_type) = (CastKind::Cast, DataType::BigInt(None));
+        let expr = Box::new(std::mem::replace(condition, Expr::value(Value::Null)));
+        *condition = Expr::Cast { kind, expr, data_type, array: false, format: None };
     }
     if name == "struct_pack" {
         let wrong = || SqlError::Planning("struct_pack takes values with names, struct_pack(a := 1, b := 'x')".into());
@@ -573,7 +386,7 @@ mod tests {
         assert_eq!(REWRITINGS.values().map(Vec::len).sum::<usize>(), REWRITTEN.len());
         for name in REWRITINGS.keys() {
             // A function that the session has is read otherwise in a form that it lacks.
-            let is_form = ["date_part", "list_sort", "string_agg"].contains(&name.as_str());
+            let is_form = ["date_part", "list_sort", "max", "min", "string_agg"].contains(&name.as_str());
             assert_eq!(has(&alone, name), is_form, "{name}");
             assert!(PAGE.contains(&format!("`{name}`")), "docs/sql.md lacks {name}");
         }

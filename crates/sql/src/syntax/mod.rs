@@ -19,6 +19,7 @@ mod escapes;
 mod expansions;
 mod fetch;
 mod fields;
+mod function_tables;
 mod functions;
 mod grouping;
 mod items;
@@ -114,6 +115,7 @@ pub(crate) async fn parse_returning(
         bytes => with_stack(bytes, || read(state, sql))?,
     };
     expansions::write_out(state, &mut statement, sql).await?;
+    expansions::insert_by_name(state, &mut statement).await?;
     settled(state, statement, sql).await
 }
 
@@ -312,8 +314,9 @@ impl VisitorMut for Mends {
         ControlFlow::Continue(())
     }
 
-    /// FETCH is LIMIT; names of WITH and of windows begin.
+    /// FETCH is LIMIT; columns of functions have names; names of WITH and of windows begin.
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        function_tables::name_columns(query);
         self.scopes.enter(query);
         let done = self.windows.enter_query(query).and_then(|()| fetch::as_limit(query));
         self.go_on(done)
@@ -339,6 +342,7 @@ impl VisitorMut for Mends {
     /// Joins in parentheses have conditions too; those with a name are subqueries. Columns of LATERAL have names.
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
         self.scopes.read(factor);
+        function_tables::with_columns_around(factor);
         if let TableFactor::Derived { lateral: true, subquery, .. } = factor {
             relations::name_columns(&mut subquery.body);
         }
@@ -364,7 +368,10 @@ impl VisitorMut for Mends {
     /// Windows have no names.
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         let done = match expr {
-            Expr::Function(function) => self.windows.inline(function),
+            Expr::Function(function) => {
+                function_tables::of_arguments(function);
+                self.windows.inline(function)
+            }
             _ => Ok(()),
         };
         self.go_on(done)

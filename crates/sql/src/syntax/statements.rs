@@ -171,7 +171,8 @@ fn every_row() -> FunctionArg {
     FunctionArg::Unnamed(FunctionArgExpr::Wildcard)
 }
 
-/// A key of GROUP BY, among the aggregates.
+/// A key of GROUP BY, among the aggregates, where texts of queries have calls alone.
 fn group(key: Expr) -> ExprWithAlias {
-    ExprWithAlias { expr: key, alias: Some(Ident::with_quote('"', KEY)) }
+    let argument = FunctionArg::Unnamed(FunctionArgExpr::Expr(key));
+    ExprWithAlias { expr: super::call("key", vec![argument]), alias: Some(Ident::with_quote('"', KEY)) }
 }

@@ -52,7 +52,7 @@ const NO_DATE: &str = "a number is no date and no time";
 const MICROSECONDS: &str = "timestamps of a session with a zone have microseconds";
 const JOINED: &str = "subqueries stand in all places, over all groups";
 /// Parts of statements for which a file expects otherwise than SQL has it, and why.
-const OTHERWISE: [(&str, &str); 46] = [
+const OTHERWISE: [(&str, &str); 47] = [
     ("* replace ('v1' as v3)", "a replacement of no column is an error"),
     ("\"a + int64(1)\"", NAMES),
     ("\"avg(tab3.col2)\"", NAMES),
@@ -98,6 +98,7 @@ const OTHERWISE: [(&str, &str); 46] = [
         "cast('2005-09-10 13:31:00 +02:00' as timestamp with time zone)",
         "a timestamp without a zone leaves the offset of a text out",
     ),
+    ("cast(a as varchar),\n    arrow_cast(a, 'utf8')", "a cast of a timestamp to a text has no T, arrow_cast has one"),
     ("select arrow_typeof(now());", MICROSECONDS),
     ("arrow_typeof(time) from foo", MICROSECONDS),
     ("arrow_typeof(date_trunc('day', time)) from foo", MICROSECONDS),

@@ -11,6 +11,8 @@ mod syntax;
 
 use std::path::{Path, PathBuf};
 
+use warpcube_sql::nearest;
+
 use crate::console::tell;
 use crate::error::{CliError, Result};
 use crate::runner::Runner;
@@ -184,7 +186,14 @@ pub(crate) fn find(name: &str) -> Option<&'static Command> {
 fn unknown(name: &str) -> String {
     match ANSWERS.iter().find(|(names, _)| names.contains(&name)) {
         Some((_, instead)) => format!("there is no command '{name}'; type {instead}"),
-        None => format!("there is no command '{name}'; \\? lists them"),
+        None => {
+            let all = COMMANDS.iter().flat_map(|command| command.others.iter().copied().chain([command.name]));
+            let others = all.chain(SHORT.iter().map(|(short, _)| *short)).map(String::from);
+            match nearest(name, others) {
+                Some(near) => format!("there is no command '{name}'; did you mean {near}?"),
+                None => format!("there is no command '{name}'; \\? lists them"),
+            }
+        }
     }
 }
 
@@ -268,6 +277,7 @@ mod tests {
             "there is no command '.import'; type CREATE TABLE t AS SELECT * FROM 'file.csv'"
         );
         assert_eq!(unknown("\\nope"), "there is no command '\\nope'; \\? lists them");
+        assert_eq!(unknown(".tabels"), "there is no command '.tabels'; did you mean .tables?");
         assert_eq!((meant_by(" EXIT ; "), meant_by("select")), (Some("\\q"), None));
     }
 

@@ -6,13 +6,13 @@
 
 use std::io::{self, Write};
 
-use arrow::array::{Array, RecordBatch};
+use arrow::array::{Array, ArrayRef, RecordBatch};
 use arrow::datatypes::{DataType, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions, array_value_to_string};
 use comfy_table::presets::{ASCII_MARKDOWN, UTF8_FULL_CONDENSED};
 use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, Width};
-use warpcube_sql::{Expanded, Format};
+use warpcube_sql::{Expanded, Format, shown_times};
 
 use super::writers::with_days;
 use super::{Layout, ResultWriter};
@@ -119,8 +119,9 @@ impl TableWriter {
         let names = self.schema.fields().iter().map(|field| escape::line(field.name()).into_owned());
         let mut rows: Vec<Vec<String>> = vec![names.collect()];
         for batch in &self.batches {
-            let formatters = batch
-                .columns()
+            let shown = |column: &ArrayRef| shown_times(column).unwrap_or_else(|| column.clone());
+            let columns: Vec<ArrayRef> = batch.columns().iter().map(shown).collect();
+            let formatters = columns
                 .iter()
                 .map(|column| ArrayFormatter::try_new(column.as_ref() as &dyn Array, &options))
                 .collect::<Result<Vec<_>, _>>()?;

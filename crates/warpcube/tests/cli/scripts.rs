@@ -127,6 +127,20 @@ fn backslash_commands_in_scripts() {
                     column_name,data_type,is_nullable\na,INT,YES\nb,VARCHAR,YES\nseven\n7\n[{\"a\":1}]\n";
     assert_eq!(ran.ok(), expected);
     assert_eq!(place.input(&[], "\\nope").error(1), "stdin:1: CLI-005 there is no command '\\nope'; \\? lists them");
+    let near = place.input(&[], ".tabels").error(1);
+    assert_eq!(near, "stdin:1: CLI-005 there is no command '.tabels'; did you mean .tables?");
+    let functions = place.input(&["--format", "csv"], "\\df regexp_extr*").ok();
+    assert_eq!(functions, "name,kind,description\nregexp_extract,other name,\nregexp_extract_all,scalar,\n");
+}
+
+#[test]
+fn tables_and_texts_have_times_without_a_letter_between() {
+    let place = Place::new();
+    let sql = "SELECT TIMESTAMP '2024-01-01 10:00:00.5' AS ts, (TIMESTAMP '2024-01-01')::text AS s";
+    let table = place.run(&["--format", "markdown", "-c", sql]).ok();
+    assert!(table.contains("| 2024-01-01 10:00:00.5 | 2024-01-01 00:00:00 |"), "{table}");
+    let csv = place.run(&["--format", "csv", "-c", sql]).ok();
+    assert_eq!(csv, "ts,s\n2024-01-01T10:00:00.500,2024-01-01 00:00:00\n");
 }
 
 #[test]

@@ -10,6 +10,8 @@
 
 mod aliases;
 mod asof;
+mod members;
+mod nested_statements;
 mod pivots;
 mod samples;
 mod summaries;
@@ -25,10 +27,11 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, Query, Select, SetExpr, Statement as SqlStatement, TableAlias, TableFactor, TableWithJoins,
-    VisitorMut, With,
+    Expr, Ident, ObjectName, Query, Select, SetExpr, Statement as SqlStatement, TableAlias, TableFactor,
+    TableWithJoins, VisitorMut, With,
 };
 use datafusion::sql::sqlparser::parser::Parser;
+use datafusion::sql::sqlparser::tokenizer::TokenWithSpan;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
@@ -38,7 +41,17 @@ use super::names;
 use super::relations::{self, Surroundings};
 use crate::error::{Result, SqlError};
 
-pub(super) use tokens::read_for;
+use tokens::BY_NAME;
+
+/// Reads words that sqlparser has no place for as words that it has.
+///
+/// # Errors
+/// As for [`tokens::read_for`].
+pub(super) fn read_for(tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
+    tokens::read_for(tokens)?;
+    nested_statements::as_queries(tokens);
+    Ok(())
+}
 
 /// Writes out all forms of a statement whose text is `sql`.
 ///
@@ -63,6 +76,29 @@ pub(super) async fn write_out(state: &SessionState, parsed: &mut ParsedStatement
         let _ = super::visit(parsed, &mut put);
         passed = next;
     }
+}
+
+/// Gives an INSERT … BY NAME the columns of its query.
+///
+/// # Errors
+/// What is wrong with the query.
+pub(super) async fn insert_by_name(state: &SessionState, parsed: &mut ParsedStatement) -> Result<()> {
+    let ParsedStatement::Statement(statement) = parsed else { return Ok(()) };
+    let insert = match statement.as_mut() {
+        SqlStatement::Insert(insert) => insert,
+        SqlStatement::Prepare { statement, .. } => match statement.as_mut() {
+            SqlStatement::Insert(insert) => insert,
+            _ => return Ok(()),
+        },
+        _ => return Ok(()),
+    };
+    let is_mark =
+        |name: &ObjectName| name.0.last().and_then(|part| part.as_ident()).is_some_and(|it| it.value == BY_NAME);
+    if let (true, Some(query)) = (insert.columns.iter().any(is_mark), insert.source.clone()) {
+        let columns = columns_of_query(state, query, &[]).await?;
+        insert.columns = columns.iter().map(|column| ObjectName::from(vec![quoted(&column.name)])).collect();
+    }
+    Ok(())
 }
 
 /// Queries with forms to be written out, up to one by its number, from the inside.
@@ -158,7 +194,7 @@ fn in_tables(tables: &TableWithJoins) -> bool {
 fn is_form(factor: &TableFactor) -> bool {
     match factor {
         TableFactor::Pivot { .. } | TableFactor::Unpivot { .. } => true,
-        TableFactor::Table { sample, .. } | TableFactor::Derived { sample, .. } => sample.is_some(),
+        TableFactor::Table { sample: Some(_), .. } | TableFactor::Derived { sample: Some(_), .. } => true,
         TableFactor::NestedJoin { table_with_joins, .. } => in_tables(table_with_joins),
         other => summaries::summarized(other).is_some(),
     }

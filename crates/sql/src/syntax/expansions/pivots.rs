@@ -13,8 +13,8 @@ use arrow::datatypes::DataType;
 use datafusion::execution::SessionState;
 use datafusion::physical_plan::collect;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, ExprWithAlias, FunctionArguments, NullInclusion, PivotValueSource, TableFactor, Value,
-    Visitor, With,
+    BinaryOperator, Expr, ExprWithAlias, Function, FunctionArg, FunctionArgExpr, FunctionArguments, NullInclusion,
+    PivotValueSource, TableFactor, Value, Visitor, With,
 };
 
 use super::super::items::{column_name, constant, folded};
@@ -94,7 +94,14 @@ pub(super) async fn pivot(state: &SessionState, factor: TableFactor, scopes: &[W
     Ok(subquery(false, query, alias))
 }
 
-fn name_of_key(key: &Expr) -> Result<String> {
+fn name_of_key(call: &Expr) -> Result<String> {
+    let key = match call {
+        Expr::Function(Function { args: FunctionArguments::List(list), .. }) => match list.args.as_slice() {
+            [FunctionArg::Unnamed(FunctionArgExpr::Expr(key))] => key,
+            _ => call,
+        },
+        _ => call,
+    };
     column_name(key).ok_or_else(|| SqlError::Unsupported(format!("GROUP BY {key} of PIVOT, which is no column")))
 }
 

@@ -15,7 +15,12 @@ use crate::words::type_name;
 
 /// The query whose columns a table tells of.
 pub(super) fn summarized(table: &TableFactor) -> Option<&Query> {
-    let TableFactor::Function { name, args, .. } = table else { return None };
+    let (name, args) = match table {
+        TableFactor::Function { name, args, .. } => (name, args),
+        // Where the statement stands in another one.
+        TableFactor::Table { name, args: Some(given), .. } => (name, &given.args),
+        _ => return None,
+    };
     let ([part], [FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Subquery(query)))]) =
         (name.0.as_slice(), args.as_slice())
     else {

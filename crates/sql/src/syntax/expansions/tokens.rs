@@ -5,6 +5,12 @@
 //! - `FROM t WHERE …` is read for `SELECT * FROM t WHERE …`: sqlparser takes no clause behind a FROM without SELECT.
 //! - `[x * 2 FOR x IN l IF x > 1]` is read for `list_transform(list_filter(l, x -> x > 1), x -> x * 2)`.
 //! - `sum(x) FILTER (x > 1)` is read for `sum(x) FILTER (WHERE x > 1)`.
+//! - `WITH a AS MATERIALIZED (…)` and `NOT MATERIALIZED` are read for `WITH a AS (…)`: whether a table of WITH is
+//!   computed once is decided by what it does.
+//! - `INSERT INTO t BY NAME SELECT …` is read for `INSERT INTO t (mark) SELECT …`, whose columns are then those of the
+//!   query.
+//! - `STRUCT(a INT, b TEXT)`, a type, is read for `STRUCT<a INT, b TEXT>`.
+//! - `?` is read for `$1`, `$2` and so on, in their order.
 //! - `10%` of TABLESAMPLE is read for `10 PERCENT`, and `reservoir(5 ROWS)` for `(5 ROWS)`.
 
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -12,14 +18,21 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
 use crate::error::{Result, SqlError};
 
+/// What stands in the place of the columns of INSERT … BY NAME.
+pub(super) const BY_NAME: &str = "\u{2063}by_name";
+
 /// Puts words in the place of others.
 ///
 /// # Errors
 /// [`SqlError::Unsupported`] for GLOBAL JOIN, and for forms of DuckDB's that are written otherwise here.
-pub(in super::super) fn read_for(tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
+pub(super) fn read_for(tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
     select_all(tokens);
     comprehend(tokens);
     filter_where(tokens);
+    number_parameters(tokens)?;
+    without_hints(tokens);
+    structs_of_types(tokens);
+    insert_by_name(tokens);
     check_forms(tokens)?;
     let is_read =
         |token: &TokenWithSpan| matches!(keyword(token), Some(Keyword::ASOF | Keyword::GLOBAL | Keyword::TABLESAMPLE));
@@ -111,10 +124,9 @@ fn select_all(tokens: &mut Vec<TokenWithSpan>) {
 }
 
 /// Forms of two words, and what to write.
-const FORMS: [(&str, &str, &str); 3] = [
+const FORMS: [(&str, &str, &str); 2] = [
     ("using", "sample", "USING SAMPLE; write FROM t TABLESAMPLE RESERVOIR (10 ROWS), or BERNOULLI (10)"),
     ("positional", "join", "POSITIONAL JOIN; join by row_number() OVER ()"),
-    ("by", "name", "INSERT … BY NAME; list the columns, INSERT INTO t (a, b) SELECT a, b"),
 ];
 
 /// Refuses forms that are written otherwise here.
@@ -128,15 +140,10 @@ fn check_forms(tokens: &[TokenWithSpan]) -> Result<()> {
         _ => false,
     };
     for number in 0..words.len().saturating_sub(1) {
-        let (before, behind) = (number.checked_sub(1), Some(number + 2));
         let is_it = |(first, second, _): &&(&str, &str, &str)| {
             is_one(Some(number), &[*first]) && is_one(Some(number + 1), &[*second])
         };
-        // Elsewhere the two words are ORDER BY a column, or a union by name.
-        let inserts = || is_one(Some(0), &["insert"]) && is_one(behind, &["select", "from", "values", "with"]);
-        let is_of_other = || is_one(before, &["order", "group", "partition", "union", "all", "except", "intersect"]);
-        let is_form = |first: &str| first != "by" || inserts() && !is_of_other();
-        if let Some((_, _, what)) = FORMS.iter().find(is_it).filter(|(first, ..)| is_form(first)) {
+        if let Some((_, _, what)) = FORMS.iter().find(is_it) {
             return Err(SqlError::Unsupported(what.to_string()));
         }
         if is_one(Some(number), &["limit"])
@@ -168,6 +175,100 @@ fn filter_where(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
+/// Gives parameters without a number theirs.
+///
+/// # Errors
+/// [`SqlError::Unsupported`] for such ones beside others.
+fn number_parameters(tokens: &mut [TokenWithSpan]) -> Result<()> {
+    let of = |token: &TokenWithSpan| match &token.token {
+        Token::Placeholder(name) => Some(name == "?"),
+        _ => None,
+    };
+    if tokens.iter().filter_map(of).all(|is_bare| !is_bare) {
+        return Ok(());
+    }
+    if !tokens.iter().filter_map(of).all(|is_bare| is_bare) {
+        return Err(SqlError::Unsupported("the parameter ? beside parameters with numbers or names".into()));
+    }
+    let parameters = tokens.iter_mut().filter(|token| of(token).is_some());
+    for (number, parameter) in parameters.enumerate() {
+        parameter.token = Token::Placeholder(format!("${}", number + 1));
+    }
+    Ok(())
+}
+
+/// Leaves MATERIALIZED and NOT MATERIALIZED out of tables of WITH.
+fn without_hints(tokens: &mut Vec<TokenWithSpan>) {
+    let words: Vec<usize> = (0..tokens.len()).filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_))).collect();
+    let keyword_at = |number: usize| words.get(number).and_then(|at| keyword(&tokens[*at]));
+    let hints = |number: usize| {
+        let not = usize::from(keyword_at(number + 1) == Some(Keyword::NOT));
+        let is_hint = keyword_at(number) == Some(Keyword::AS)
+            && keyword_at(number + not + 1) == Some(Keyword::MATERIALIZED)
+            && words.get(number + not + 2).is_some_and(|at| tokens[*at].token == Token::LParen);
+        if is_hint { number + 1..number + not + 2 } else { 0..0 }
+    };
+    let hints: Vec<usize> = (0..words.len()).flat_map(hints).map(|number| words[number]).collect();
+    for at in hints.into_iter().rev() {
+        tokens.remove(at);
+    }
+}
+
+/// Puts the members of STRUCT, as a type, between angle brackets.
+fn structs_of_types(tokens: &mut [TokenWithSpan]) {
+    let words: Vec<usize> = (0..tokens.len()).filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_))).collect();
+    let mut brackets = Vec::new();
+    for part in words.windows(5) {
+        let [before, open, member, its_type] = [0, 2, 3, 4].map(|word| &tokens[part[word]].token);
+        // A call of the function `struct` stands behind no name and no `::`, and no member of it is two words.
+        let is_type = keyword(&tokens[part[1]]) == Some(Keyword::STRUCT)
+            && *open == Token::LParen
+            && matches!(before, Token::Word(_) | Token::DoubleColon | Token::LParen)
+            && matches!(member, Token::Word(_))
+            && matches!(its_type, Token::Word(word) if !is_operator(word.keyword));
+        let is_call = matches!(before, Token::Word(word) if word.keyword == Keyword::SELECT);
+        if is_type
+            && !is_call
+            && let Some(close) = closing(tokens, part[2])
+        {
+            brackets.push((part[2], close));
+        }
+    }
+    for (open, close) in brackets {
+        tokens[open].token = Token::Lt;
+        tokens[close].token = Token::Gt;
+    }
+}
+
+/// Puts a mark for the list of columns into `INSERT INTO t BY NAME SELECT …`.
+fn insert_by_name(tokens: &mut Vec<TokenWithSpan>) {
+    let words: Vec<usize> = (0..tokens.len()).filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_))).collect();
+    if words.first().and_then(|at| keyword(&tokens[*at])) != Some(Keyword::INSERT) {
+        return;
+    }
+    // Behind the first query's beginning, the two words are ORDER BY a column, or a union by name.
+    let begins = |at: &usize| {
+        matches!(keyword(&tokens[*at]), Some(Keyword::SELECT | Keyword::FROM | Keyword::VALUES | Keyword::WITH))
+    };
+    let end = words.iter().position(begins).unwrap_or(words.len());
+    let is_name = |at: usize| matches!(&tokens[at].token, Token::Word(word) if word.value.eq_ignore_ascii_case("name"));
+    let by = words[..end].windows(2).find(|pair| keyword(&tokens[pair[0]]) == Some(Keyword::BY) && is_name(pair[1]));
+    if let Some(&[by, name]) = by {
+        let span = tokens[by].span;
+        let mark = Token::Word(Word { value: BY_NAME.into(), quote_style: Some('"'), keyword: Keyword::NoKeyword });
+        let listed = [Token::LParen, mark, Token::RParen].map(|token| TokenWithSpan { token, span });
+        tokens.splice(by..=name, listed);
+    }
+}
+
+/// Whether a word behind a name goes on with an expression.
+fn is_operator(word: Keyword) -> bool {
+    use Keyword::{AND, AS, AT, BETWEEN, COLLATE, ILIKE, IN, IS, LIKE, NOT, OR, OVERLAPS, REGEXP, RLIKE, SIMILAR, XOR};
+    let operators =
+        [AND, AS, AT, BETWEEN, COLLATE, ILIKE, IN, IS, LIKE, NOT, OR, OVERLAPS, REGEXP, RLIKE, SIMILAR, XOR];
+    operators.contains(&word)
+}
+
 /// Writes comprehensions of lists, the innermost first.
 fn comprehend(tokens: &mut Vec<TokenWithSpan>) {
     let opens: Vec<usize> = (0..tokens.len()).filter(|at| tokens[*at].token == Token::LBracket).collect();
@@ -180,7 +281,7 @@ fn comprehend(tokens: &mut Vec<TokenWithSpan>) {
 }
 
 /// The place of the bracket that closes one.
-fn closing(tokens: &[TokenWithSpan], open: usize) -> Option<usize> {
+pub(super) fn closing(tokens: &[TokenWithSpan], open: usize) -> Option<usize> {
     let mut depth = 0_usize;
     (open..tokens.len()).find(|at| {
         match tokens[*at].token {
@@ -231,7 +332,7 @@ fn comprehension(tokens: &[TokenWithSpan], open: usize) -> Option<Vec<TokenWithS
     Some(call("list_transform", list, value))
 }
 
-fn keyword(token: &TokenWithSpan) -> Option<Keyword> {
+pub(super) fn keyword(token: &TokenWithSpan) -> Option<Keyword> {
     match &token.token {
         Token::Word(word) if word.quote_style.is_none() => Some(word.keyword),
         _ => None,

@@ -1,14 +1,15 @@
 //! `* RENAME (a AS b)`, `* REPLACE (…)`, `* LIKE`, and `COLUMNS(…)`, as lists of columns.
 //!
 //! An item with COLUMNS stands once for each column that it names, by a regular expression, a list of names, or `*`.
-//! All calls of COLUMNS in an item are of the same columns. Such an item has the column's name, or its alias.
+//! All calls of COLUMNS in an item are of the same columns. Such an item has the column's name, or its alias. `s.*` of
+//! a struct is its members ([`super::members`]).
 
 use std::ops::ControlFlow;
 
 use super::super::items::{call_of_columns, column_name, folded, has_columns};
 use super::super::relations::parts;
 use super::super::visits;
-use super::{Column, quoted};
+use super::{Column, members, quoted};
 use crate::error::{Result, SqlError};
 use arrow::array::{Array as _, AsArray, Scalar, StringArray};
 use arrow::compute::kernels::comparison::ilike;
@@ -21,6 +22,11 @@ use datafusion::sql::sqlparser::ast::{
 /// Whether a SELECT has an item to be written out.
 pub(super) fn are_in(select: &Select) -> bool {
     select.projection.iter().any(|item| match item {
+        SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options)
+            if !is_form(options) =>
+        {
+            members::are_meant(select, name)
+        }
         SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options) => is_form(options),
         SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => has_columns(expr),
         SelectItem::ExprWithAliases { .. } => false,
@@ -39,6 +45,17 @@ pub(super) fn write_out(select: &mut Select, columns: &[Column]) -> Result<()> {
     let mut items = Vec::with_capacity(columns.len());
     for item in std::mem::take(&mut select.projection) {
         match item {
+            SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options)
+                if members::are_meant(select, &name) =>
+            {
+                if is_form(&options) {
+                    return Err(SqlError::Unsupported(format!(
+                        "RENAME, REPLACE and LIKE of {name}.*, the members of a struct"
+                    )));
+                }
+                let left_out = excluded(options.opt_exclude, options.opt_except);
+                items.extend(members::of_struct(&name, &left_out, columns)?);
+            }
             SelectItem::Wildcard(options) if is_form(&options) => items.extend(listed(columns, columns, options)?),
             SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(table), options)
                 if is_form(&options) =>

@@ -1,0 +1,32 @@
+//! Differences and negations of unsigned integers of 64 bits are signed.
+//!
+//! `row_number()`, `rank()`, `dense_rank()` and `ntile()` are unsigned in DataFusion 55.2, BIGINT in PostgreSQL:
+//! `rank() OVER a - rank() OVER b` is an overflow there where the second is larger, and `-row_number() OVER w` is
+//! refused. A value that BIGINT does not hold raises.
+//!
+//! The file goes once these functions are BIGINT.
+
+use arrow::datatypes::DataType;
+use datafusion::common::DFSchema;
+use datafusion::logical_expr::{Cast, Expr, ExprSchemable};
+
+/// The operands of a difference as BIGINT if both are unsigned. The right one decides first: a chain leans to the left.
+pub(super) fn operands(left: Expr, right: Expr, schema: &DFSchema) -> (Expr, Expr) {
+    match is_unsigned(&right, schema) && is_unsigned(&left, schema) {
+        true => (as_bigint(left), as_bigint(right)),
+        false => (left, right),
+    }
+}
+
+/// What a sign stands before, as BIGINT if it is unsigned.
+pub(super) fn operand(expr: Expr, schema: &DFSchema) -> Expr {
+    if is_unsigned(&expr, schema) { as_bigint(expr) } else { expr }
+}
+
+fn is_unsigned(expr: &Expr, schema: &DFSchema) -> bool {
+    matches!(expr.get_type(schema), Ok(DataType::UInt64))
+}
+
+fn as_bigint(expr: Expr) -> Expr {
+    Expr::Cast(Cast::new(Box::new(expr), DataType::Int64))
+}
