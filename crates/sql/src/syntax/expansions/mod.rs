@@ -21,7 +21,7 @@ mod wildcards;
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-use arrow::datatypes::FieldRef;
+use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::TableReference;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
@@ -316,6 +316,7 @@ fn of_factor<'a>(
 struct Column {
     table: Option<TableReference>,
     name: String,
+    data_type: DataType,
 }
 
 impl Column {
@@ -363,6 +364,7 @@ async fn columns_of_query(state: &SessionState, query: Box<Query>, scopes: &[Wit
     let column = |(table, field): (Option<&TableReference>, &FieldRef)| Column {
         table: table.cloned(),
         name: field.name().clone(),
+        data_type: field.data_type().clone(),
     };
     Ok(plan.schema().iter().map(column).collect())
 }

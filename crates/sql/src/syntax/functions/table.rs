@@ -1,7 +1,7 @@
 //! Names and calls of functions, and what they are read as.
 
 /// Names of functions and the names that sessions have for them.
-pub(super) const RENAMED: [(&str, &str); 77] = [
+pub(super) const RENAMED: [(&str, &str); 76] = [
     ("aggregate", "list_aggregate"),
     ("apply", "array_transform"),
     ("approx_count_distinct", "approx_distinct"),
@@ -59,7 +59,6 @@ pub(super) const RENAMED: [(&str, &str); 77] = [
     ("ord", "ascii"),
     ("pg_typeof", "typeof"),
     ("prefix", "starts_with"),
-    ("quantile", "quantile_disc"),
     ("regexp_matches", "regexp_like"),
     ("regexp_split_to_array", "string_split_regex"),
     ("roundbankers", "round_even"),
@@ -82,7 +81,7 @@ pub(super) const RENAMED: [(&str, &str); 77] = [
 ];
 
 /// Calls and the expressions that they are read as; one with a constant before one that takes any argument there.
-pub(super) const REWRITTEN: [(&str, &str); 104] = [
+pub(super) const REWRITTEN: [(&str, &str); 105] = [
     ("add($1, $2)", "$1 + $2"),
     ("age($1)", "age(CAST(current_date AS TIMESTAMP), $1)"),
     ("ago($1)", "now() - $1"),
@@ -222,6 +221,7 @@ pub(super) const REWRITTEN: [(&str, &str); 104] = [
     ("month($1)", "CAST(date_part('month', $1) AS BIGINT)"),
     ("monthname($1)", "to_char($1, '%B')"),
     ("multiply($1, $2)", "$1 * $2"),
+    ("quantile($1, $2)", "quantile_disc($1, $2)"),
     ("quarter($1)", "CAST(date_part('quarter', $1) AS BIGINT)"),
     (
         "regexp_extract($1, $2)",
