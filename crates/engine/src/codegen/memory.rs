@@ -288,6 +288,7 @@ impl GroupsMemory {
             cells: arena.scratch(ordered.places as usize * 8 * plan.cell_count.max(1)),
             counter: arena.zeroed(8),
         });
+        debug_assert!(plan.slot_words().is_some() || !plan.pack.is_wide(), "words of keys lie in slots");
         // The marks stand before the cells: small tables come back in one copy of both.
         let mark_bytes = plan.slot_words().map_or(plan.mark_bytes(), |words| 8 * words);
         let seen = arena.zeroed(plan.places as usize * mark_bytes);

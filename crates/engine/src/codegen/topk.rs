@@ -516,8 +516,8 @@ impl BoundTop {
     /// Writes what reads the columns of result row `i`.
     fn gather(&self, rows: &mut RowWriter, top: &TopK, order: &[Planned], output: &str) -> Result<()> {
         // Rows are here because they have passed; what probes find is read again.
-        let read = order.iter().filter(|planned| self.reads_rows() && planned.gives_registers());
-        read.map(|planned| rows.step(planned)).collect::<Result<()>>()?;
+        let mut read = order.iter().filter(|planned| self.reads_rows() && planned.gives_registers());
+        read.try_for_each(|planned| rows.step(planned))?;
         self.columns(rows, top, output)
     }
 

@@ -206,6 +206,9 @@ impl Moves {
     }
 
     fn groups(&mut self, from: &BoundGroups, to: &BoundGroups) -> Option<()> {
+        if from.cell_count != to.cell_count || from.first_cell() != to.first_cell() {
+            return None;
+        }
         let (old, new) = (&from.memory, &to.memory);
         if from.places == to.places && from.seed == to.seed {
             self.whole(old.seen, new.seen)?;

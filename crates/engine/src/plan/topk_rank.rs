@@ -189,7 +189,9 @@ impl Ranks {
 
     /// The part of a rank that has all of a key of this value, if a value is told by its place.
     pub(crate) fn whole(&self, keys: &[OrderKey], expr: &Expr) -> Option<usize> {
-        let is_whole = |part: &Part| !part.float && part.below == 0 && part.bits == part.place_bits && part.bits > 0;
+        let is_whole = |part: &Part| {
+            !part.float && part.below == 0 && part.bits == part.place_bits && (1..=64).contains(&part.bits)
+        };
         self.parts[..self.leading].iter().position(|part| is_whole(part) && keys[part.key].expr.is_same(expr))
     }
 

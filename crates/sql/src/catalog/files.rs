@@ -133,6 +133,7 @@ impl ExternalTable {
             footers::check(state, files.clone()).await?;
         }
         let by_name = lacking::take_union_by_name(&mut resolved)?;
+        partitions::check_types(&resolved)?;
         let declared = partitions::take_declared(&mut resolved);
         lacking::check_columns(state, &resolved, &files, by_name).await?;
         let inferred = match file_type.name {

@@ -15,7 +15,20 @@ use datafusion::object_store::path::Path as ObjectPath;
 
 use super::text_keys::NULL_KEY;
 use crate::error::{Result, SqlError};
+use crate::extension_types::ExtensionType;
 use crate::locations::shown;
+
+/// Refuses columns of folders that are declared UUID or JSON: names of folders are texts that nothing reads.
+pub(super) fn check_types(command: &CreateExternalTable) -> Result<()> {
+    let keys = command.schema.fields().iter().filter(|field| command.table_partition_cols.contains(field.name()));
+    match keys.filter_map(|field| Some((field.name(), ExtensionType::of(field)?))).next() {
+        Some((key, of)) => Err(SqlError::Unsupported(format!(
+            "the partition column '{key}' of type {}; declare it VARCHAR",
+            of.name()
+        ))),
+        None => Ok(()),
+    }
+}
 
 /// Takes declared columns out of a command that declares columns of folders alone; gives them back.
 pub(super) fn take_declared(command: &mut CreateExternalTable) -> Option<Schema> {

@@ -6,10 +6,13 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, StringArray};
+use arrow::array::{Array, ArrayRef, AsArray, StringArray};
+use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field};
 use arrow::json::writer::{EncoderOptions, make_encoder};
 use datafusion::error::Result;
+use datafusion::functions::core::expr_fn::named_struct;
+use datafusion::logical_expr::{Expr, lit};
 use serde_json::Value;
 
 use super::{Any, Arguments, Boolean, Json, Long, Own, Text, Texts, raised};
@@ -271,11 +274,24 @@ fn postgres_type(value: &Value) -> String {
     name.to_string()
 }
 
+/// The only member of a struct whose text is JSON as it is.
+const AS_IT_IS: &str = "\u{2063}json";
+
+/// JSON as an argument that is not written as a text.
+pub(super) fn as_it_is(json: Expr) -> Expr {
+    named_struct(vec![lit(AS_IT_IS), json])
+}
+
 /// The JSON of each row of each argument, NULL as null.
 fn encoded(args: &Arguments) -> Result<Vec<Vec<String>>> {
     let options = EncoderOptions::default().with_explicit_nulls(true);
     let options = options.with_timestamp_format("%Y-%m-%d %H:%M:%S%.f".into());
     let texts = |column: &ArrayRef| {
+        if let Some(json) = column.as_struct_opt().and_then(|of| of.column_by_name(AS_IT_IS)) {
+            let texts = cast(json, &DataType::Utf8)?;
+            let text = |text: Option<&str>| Ok(text.unwrap_or("null").to_string());
+            return texts.as_string::<i32>().iter().map(text).collect();
+        }
         let field = Arc::new(Field::new("", column.data_type().clone(), true));
         let mut encoder = make_encoder(&field, column.as_ref(), &options)?;
         let text = |row| {

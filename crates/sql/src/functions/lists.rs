@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, ListArray, MapArray, StructArray, UInt32Array, UInt64Array};
 use arrow::buffer::{NullBuffer, OffsetBuffer};
-use arrow::compute::take;
+use arrow::compute::{cast, take};
 use arrow::datatypes::{DataType, Field, Fields, Float64Type, Int64Type};
 use arrow::row::{RowConverter, SortField};
 use datafusion::error::{DataFusionError, Result};
@@ -35,20 +35,18 @@ pub(super) const ALL: &[Own] = &[
         })
     }),
     Own::new("list_kurtosis_pop", &[List], Double, |args| {
-        args.floats(|row| Ok(moments(args, row).and_then(|[_, m2, _, m4]| (m2 != 0.0).then(|| m4 / (m2 * m2) - 3.0))))
+        args.floats(|row| Ok(moments(args, row)?.and_then(|[_, m2, _, m4]| (m2 != 0.0).then(|| m4 / (m2 * m2) - 3.0))))
     }),
     Own::new("list_mad", &[List], Double, |args| {
         args.floats(|row| {
-            let elements = elements(args, 0, row);
-            let Some(numbers) = elements.as_primitive_opt::<Float64Type>() else { return Ok(None) };
-            let values: Vec<f64> = numbers.iter().flatten().collect();
+            let values = numbers(args, row)?;
             let distances = median(&values).map(|middle| values.iter().map(|value| (value - middle).abs()).collect());
             Ok(distances.and_then(|distances: Vec<f64>| median(&distances)))
         })
     }),
     Own::new("list_skewness", &[List], Double, |args| {
         args.floats(|row| {
-            Ok(moments(args, row)
+            Ok(moments(args, row)?
                 .filter(|[n, m2, ..]| *n > 2.0 && *m2 != 0.0)
                 .map(|[n, m2, m3, _]| (n * (n - 1.0)).sqrt() / (n - 2.0) * m3 / m2.powf(1.5)))
         })
@@ -71,13 +69,18 @@ fn elements(args: &Arguments, place: usize, row: usize) -> ArrayRef {
 
 /// The number of elements that are no NULL, and the means of the second, third and fourth powers of their distances
 /// from the mean; none for no numbers.
-fn moments(args: &Arguments, row: usize) -> Option<[f64; 4]> {
-    let elements = elements(args, 0, row);
-    let values: Vec<f64> = elements.as_primitive_opt::<Float64Type>()?.iter().flatten().collect();
+fn moments(args: &Arguments, row: usize) -> Result<Option<[f64; 4]>> {
+    let values = numbers(args, row)?;
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
     let of = |power: i32| values.iter().map(|value| (value - mean).powi(power)).sum::<f64>() / count;
-    (!values.is_empty()).then(|| [count, of(2), of(3), of(4)])
+    Ok((!values.is_empty()).then(|| [count, of(2), of(3), of(4)]))
+}
+
+/// The elements of a list that are no NULL, as doubles.
+fn numbers(args: &Arguments, row: usize) -> Result<Vec<f64>> {
+    let numbers = cast(&elements(args, 0, row), &DataType::Float64)?;
+    Ok(numbers.as_primitive::<Float64Type>().iter().flatten().collect())
 }
 
 /// The value in the middle, or the mean of the two there; none of no values.

@@ -242,6 +242,11 @@ pub(crate) fn read_as(to: ExtensionType, text: &str) -> Result<String> {
     }
 }
 
+/// JSON as an argument of a function that writes JSON, which is not written as a text.
+pub(crate) fn as_it_is(json: Expr) -> Expr {
+    json::as_it_is(json)
+}
+
 /// The function that reads texts as values of an extension type.
 pub(crate) fn reader(to: ExtensionType) -> Result<Arc<ScalarUDF>> {
     static OWN: LazyLock<Vec<Arc<ScalarUDF>>> = LazyLock::new(|| functions().map(Arc::new).collect());

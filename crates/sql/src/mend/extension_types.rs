@@ -50,6 +50,8 @@ const OF_ROWS: [&str; 11] = [
 ];
 /// The function that names a type.
 const TYPE_OF: &str = "typeof";
+/// Functions that take JSON among their arguments as it is.
+const OF_JSON: [&str; 3] = ["json_array", "json_object", "to_json"];
 
 /// The rule, before types are coerced.
 #[derive(Debug)]
@@ -149,7 +151,10 @@ fn is_candidate(expr: &Expr) -> bool {
     match expr {
         Expr::InList(_) | Expr::Between(_) | Expr::Case(_) | Expr::InSubquery(_) | Expr::SetComparison(_) => true,
         Expr::BinaryExpr(binary) => compares(binary.op),
-        Expr::ScalarFunction(call) => call.name() == TYPE_OF || OF_ARGUMENTS.contains(&call.name()),
+        Expr::ScalarFunction(call) => {
+            let name = call.name();
+            name == TYPE_OF || OF_ARGUMENTS.contains(&name) || OF_JSON.contains(&name)
+        }
         _ => false,
     }
 }
@@ -255,6 +260,23 @@ impl Inputs {
                     "nullif" => self.compare(&mut call.args, schema)?,
                     _ => self.share(&mut call.args[first..], schema)?,
                 }
+            }
+            Expr::ScalarFunction(call) if call.name() == "to_json" => match call.args.first() {
+                Some(argument) if self.type_of(argument) == Some(ExtensionType::Json) => {
+                    expr = argument.clone();
+                    true
+                }
+                _ => false,
+            },
+            Expr::ScalarFunction(call) if OF_JSON.contains(&call.name()) => {
+                let mut changed = false;
+                for argument in &mut call.args {
+                    if self.type_of(argument) == Some(ExtensionType::Json) {
+                        changed = true;
+                        *argument = functions::as_it_is(std::mem::take(argument));
+                    }
+                }
+                changed
             }
             Expr::ScalarFunction(call) if call.name() == TYPE_OF => {
                 match call.args.first().and_then(|argument| self.type_of(argument)) {

@@ -19,7 +19,7 @@ use datafusion::logical_expr::planner::{
     ExprPlanner, PlannerResult, RawAggregateExpr, RawBinaryExpr, RawFieldAccessExpr, RawWindowExpr,
 };
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, GetFieldAccess, Operator};
-use datafusion::sql::sqlparser::ast::BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, Minus, NotEq, Plus};
+use datafusion::sql::sqlparser::ast::BinaryOperator::{Divide, Eq, Gt, GtEq, Lt, LtEq, Minus, Modulo, NotEq, Plus};
 
 use super::{interval_products, intervals, mixed, signed};
 use crate::functions;
@@ -81,6 +81,9 @@ impl ExprPlanner for SessionExprPlanner {
         }
         if raw.op == Minus {
             (raw.left, raw.right) = signed::operands(raw.left, raw.right, schema);
+        }
+        if matches!(raw.op, Divide | Modulo) {
+            (raw.left, raw.right) = signed::beside_signed(raw.left, raw.right, schema);
         }
         Ok(PlannerResult::Original(raw))
     }

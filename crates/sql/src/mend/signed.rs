@@ -1,4 +1,4 @@
-//! Differences and negations of unsigned integers of 64 bits are signed.
+//! Differences, negations and quotients of unsigned integers of 64 bits are signed.
 //!
 //! `row_number()`, `rank()`, `dense_rank()` and `ntile()` are unsigned in DataFusion 55.2, BIGINT in PostgreSQL:
 //! `rank() OVER a - rank() OVER b` is an overflow there where the second is larger, and `-row_number() OVER w` is
@@ -15,6 +15,17 @@ pub(super) fn operands(left: Expr, right: Expr, schema: &DFSchema) -> (Expr, Exp
     match is_unsigned(&right, schema) && is_unsigned(&left, schema) {
         true => (as_bigint(left), as_bigint(right)),
         false => (left, right),
+    }
+}
+
+/// The operands of a quotient as BIGINT where one of them is unsigned and the other a signed integer: DataFusion takes
+/// both for decimals.
+pub(super) fn beside_signed(left: Expr, right: Expr, schema: &DFSchema) -> (Expr, Expr) {
+    let is_signed = |expr: &Expr| expr.get_type(schema).is_ok_and(|of| of.is_signed_integer());
+    match (is_unsigned(&left, schema), is_unsigned(&right, schema)) {
+        (true, false) if is_signed(&right) => (as_bigint(left), right),
+        (false, true) if is_signed(&left) => (left, as_bigint(right)),
+        _ => (left, right),
     }
 }
 

@@ -128,10 +128,18 @@ fn in_list(parser: &mut Parser, left: &Expr, precedence: u8) -> Option<Result<Ex
         return None;
     }
     (0..1 + usize::from(negated)).for_each(|_| _ = parser.next_token());
-    if matches!(&behind, Token::Word(word) if word.keyword == Keyword::UNNEST) {
-        return Some(parser.expected_ref("a list behind IN", parser.peek_token_ref()));
-    }
-    let list = parser.parse_subexpr(precedence);
+    // Statements that are written anew have the list as UNNEST's argument.
+    let is_written = matches!(&behind, Token::Word(word) if word.keyword == Keyword::UNNEST);
+    let list = match is_written {
+        true => {
+            let _ = parser.next_token();
+            parser.expect_token(&Token::LParen).and_then(|_| {
+                let list = parser.parse_expr()?;
+                parser.expect_token(&Token::RParen).map(|_| list)
+            })
+        }
+        false => parser.parse_subexpr(precedence),
+    };
     Some(list.map(|list| Expr::InUnnest { expr: Box::new(left.clone()), array_expr: Box::new(list), negated }))
 }
 

@@ -19,12 +19,16 @@ pub(super) fn as_queries(tokens: &mut Vec<TokenWithSpan>) {
         _ => false,
     };
     let places: Vec<usize> = (0..tokens.len()).filter(|at| is_one(&tokens[*at])).collect();
+    // Of CREATE … AS the one before the query.
+    let begins =
+        |token: &TokenWithSpan| matches!(keyword(token), Some(Keyword::SELECT | Keyword::FROM | Keyword::VALUES));
+    let head = tokens.iter().position(begins).unwrap_or(tokens.len());
     let creates = tokens.iter().find_map(keyword) == Some(Keyword::CREATE);
     for at in places.into_iter().rev() {
         let before = (0..at).rev().find(|at| !matches!(tokens[*at].token, Token::Whitespace(_)));
         let end = match before.map(|before| (before, &tokens[before])) {
             Some((open, token)) if token.token == Token::LParen => closing(tokens, open),
-            Some((_, token)) if creates && keyword(token) == Some(Keyword::AS) => {
+            Some((_, token)) if creates && at < head && keyword(token) == Some(Keyword::AS) => {
                 let is_end = |at: &usize| matches!(tokens[*at].token, Token::SemiColon | Token::EOF);
                 Some((at..tokens.len()).find(is_end).unwrap_or(tokens.len()))
             }

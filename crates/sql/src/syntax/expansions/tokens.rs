@@ -224,7 +224,7 @@ fn structs_of_types(tokens: &mut [TokenWithSpan]) {
         let is_type = keyword(&tokens[part[1]]) == Some(Keyword::STRUCT)
             && *open == Token::LParen
             && matches!(before, Token::Word(_) | Token::DoubleColon | Token::LParen)
-            && matches!(member, Token::Word(_))
+            && matches!(member, Token::Word(word) if !begins_expression(word.keyword))
             && matches!(its_type, Token::Word(word) if !is_operator(word.keyword));
         let is_call = matches!(before, Token::Word(word) if word.keyword == Keyword::SELECT);
         if is_type
@@ -259,6 +259,15 @@ fn insert_by_name(tokens: &mut Vec<TokenWithSpan>) {
         let listed = [Token::LParen, mark, Token::RParen].map(|token| TokenWithSpan { token, span });
         tokens.splice(by..=name, listed);
     }
+}
+
+/// Whether a word begins an expression of several words.
+fn begins_expression(word: Keyword) -> bool {
+    use Keyword::{
+        ARRAY, CASE, CAST, DATE, DISTINCT, EXISTS, EXTRACT, INTERVAL, NOT, SELECT, TIME, TIMESTAMP, TRY_CAST,
+    };
+    let begins = [ARRAY, CASE, CAST, DATE, DISTINCT, EXISTS, EXTRACT, INTERVAL, NOT, SELECT, TIME, TIMESTAMP, TRY_CAST];
+    begins.contains(&word)
 }
 
 /// Whether a word behind a name goes on with an expression.

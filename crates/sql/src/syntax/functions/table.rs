@@ -88,12 +88,14 @@ pub(super) const REWRITTEN: [(&str, &str); 105] = [
     ("arg_max($1, $2)", "first_value($1 ORDER BY $2 DESC NULLS LAST) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)"),
     (
         "arg_max($1, $2, $3)",
-        "array_slice(array_agg($1 ORDER BY $2 DESC) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL), 1, $3)",
+        "array_slice(array_agg($1 ORDER BY $2 DESC) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL), 1, \
+         CASE WHEN $3 > 0 THEN $3 ELSE CAST('the number of values is to be above 0' AS BIGINT) END)",
     ),
     ("arg_min($1, $2)", "first_value($1 ORDER BY $2 ASC NULLS LAST) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)"),
     (
         "arg_min($1, $2, $3)",
-        "array_slice(array_agg($1 ORDER BY $2) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL), 1, $3)",
+        "array_slice(array_agg($1 ORDER BY $2) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL), 1, \
+         CASE WHEN $3 > 0 THEN $3 ELSE CAST('the number of values is to be above 0' AS BIGINT) END)",
     ),
     ("array_cosine_similarity($1, $2)", "1 - cosine_distance($1, $2)"),
     ("array_negative_dot_product($1, $2)", "-inner_product($1, $2)"),
@@ -212,10 +214,18 @@ pub(super) const REWRITTEN: [(&str, &str); 105] = [
     ("localtimestamp()", "CAST(now() AS TIMESTAMP)"),
     ("mad($1)", "list_mad(array_agg(CAST($1 AS DOUBLE)) FILTER (WHERE $1 IS NOT NULL))"),
     ("make_timestamp_ms($1)", "epoch_ms($1)"),
-    ("max($1, $2)", "array_slice(array_agg($1 ORDER BY $1 DESC) FILTER (WHERE $1 IS NOT NULL), 1, $2)"),
+    (
+        "max($1, $2)",
+        "array_slice(array_agg($1 ORDER BY $1 DESC) FILTER (WHERE $1 IS NOT NULL), 1, \
+         CASE WHEN $2 > 0 THEN $2 ELSE CAST('the number of values is to be above 0' AS BIGINT) END)",
+    ),
     ("microsecond($1)", "CAST(date_part('microsecond', $1) AS BIGINT)"),
     ("millisecond($1)", "CAST(date_part('millisecond', $1) AS BIGINT)"),
-    ("min($1, $2)", "array_slice(array_agg($1 ORDER BY $1) FILTER (WHERE $1 IS NOT NULL), 1, $2)"),
+    (
+        "min($1, $2)",
+        "array_slice(array_agg($1 ORDER BY $1) FILTER (WHERE $1 IS NOT NULL), 1, \
+         CASE WHEN $2 > 0 THEN $2 ELSE CAST('the number of values is to be above 0' AS BIGINT) END)",
+    ),
     ("minute($1)", "CAST(date_part('minute', $1) AS BIGINT)"),
     ("mod($1, $2)", "$1 % $2"),
     ("month($1)", "CAST(date_part('month', $1) AS BIGINT)"),
