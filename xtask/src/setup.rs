@@ -1,5 +1,5 @@
 //! What the tests need beside Rust: a C++ compiler for the emulated device, NVRTC to compile kernels for real ones,
-//! DataFusion's SQL test files.
+//! DataFusion's SQL test files, Python's libraries of data frames.
 //!
 //! Each is installed with the ordinary client where that is possible without asking (`apt-get` as root, `pip` in a
 //! folder of the workspace, `rustup`, `cargo`). The compiler is indispensable; without one of the others a check is
@@ -15,6 +15,8 @@ const NVRTC: &str = "nvidia-cuda-nvrtc==13.0.*";
 const NVRTC_12: &str = "nvidia-cuda-nvrtc-cu12==12.*";
 /// The crate with DataFusion's SQL test files, of the release that the workspace uses.
 const SQL_FILES: (&str, &str) = ("datafusion-sqllogictest", "55.2.0");
+/// What the tests of the Python module import.
+const PYTHON_PACKAGES: &str = "crates/python/tests/requirements.txt";
 /// Names of the library, best first.
 const LIBRARIES: [&str; 3] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"];
 
@@ -33,6 +35,10 @@ pub(crate) fn run() -> Result<()> {
     match sql_files() {
         Ok(path) => println!("DataFusion's SQL files: {}", path.display()),
         Err(reason) => println!("DataFusion's SQL files: {reason}"),
+    }
+    match python_packages() {
+        Ok(()) => println!("Python's packages: in .venv"),
+        Err(reason) => println!("Python's packages: {reason}"),
     }
     Ok(())
 }
@@ -97,6 +103,22 @@ pub(crate) fn nvrtc() -> Result<PathBuf> {
     environment()?;
     pip(&[NVRTC]).map_err(|reason| format!("{reason}; name the library's file in WARPCUBE_NVRTC if there is one"))?;
     installed().ok_or_else(|| "installed into .venv and not found there".into())
+}
+
+/// Installs what the tests of the Python module import, where one of it is missing.
+///
+/// # Errors
+/// What to do by hand.
+pub(crate) fn python_packages() -> Result<()> {
+    let python = python()?;
+    let imports = || succeeds(program(&python).args(["-c", "import duckdb, pandas, polars, pyarrow, pytest"]));
+    if !imports() {
+        pip(&["-r", PYTHON_PACKAGES])?;
+    }
+    match imports() {
+        true => Ok(()),
+        false => Err(format!("{PYTHON_PACKAGES} was installed and cannot be imported")),
+    }
 }
 
 /// Finds NVRTC of CUDA 12 in a folder of its own, or installs it there.

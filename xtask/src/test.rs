@@ -92,6 +92,9 @@ pub(crate) fn run(arguments: &TestArgs) -> Result<()> {
         if let Err(reason) = setup::sql_files() {
             stages.skip("DataFusion's SQL files", &reason);
         }
+        if let Err(reason) = setup::python_packages() {
+            stages.skip("the Python module", &reason);
+        }
         Ok(())
     });
     stages.run("tidy", |_| tidy::run());

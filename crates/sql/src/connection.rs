@@ -18,6 +18,7 @@ mod inserted;
 mod own;
 mod parsed;
 mod prepared;
+mod registered;
 mod shapes;
 #[cfg(test)]
 mod template_tests;
@@ -41,7 +42,7 @@ use futures::{FutureExt, TryStreamExt};
 use parking_lot::Mutex;
 use tracing::Instrument;
 
-use crate::catalog::{self, CatalogView};
+use crate::catalog::{self, CatalogView, GivenTables};
 use crate::database::{Database, HoldsPlans, owner};
 use crate::error::{Result, SqlError};
 use crate::exec::DevicePlanner;
@@ -187,9 +188,21 @@ impl Connection {
     /// Runs one statement with a report that the caller holds already, so that it can be cancelled while it is planned
     /// and while statements run that give no rows.
     pub async fn execute_with(&self, sql: &str, report: Arc<StatementReport>) -> Result<Execution> {
+        self.execute_among(sql, report, None).await
+    }
+
+    /// As [`Connection::execute_with`], among tables that the program gives it. Names that the catalog does not have
+    /// are looked for there, and then among files. It is called on a thread of a runtime that has several.
+    pub async fn execute_among(
+        &self,
+        sql: &str,
+        report: Arc<StatementReport>,
+        given: Option<&Arc<GivenTables>>,
+    ) -> Result<Execution> {
         let deadline = self.with_settings(|settings| settings.timeout).map(Deadline::after);
         let span = tracing::info_span!("statement", sql);
-        self.guarded(&report, deadline, self.start(sql, &report, deadline).instrument(span)).await
+        let work = self.start(sql, &report, deadline).instrument(span);
+        self.guarded(&report, deadline, catalog::among(given, work)).await
     }
 
     /// Waits for work that the statement's switch, its deadline and a panic end with an error of ours.

@@ -66,6 +66,7 @@ mod words;
 
 pub use baseline::Baseline;
 pub use cancel::Cancel;
+pub use catalog::{GivenRows, GivenTables};
 pub use codec::PlanCodec;
 pub use connection::{Connection, CubeLoad, Execution};
 pub use cubes::{CubeAnswer, CubeDefinition, CubeQueryOptions, OpenCube, cube_info};
@@ -88,3 +89,4 @@ pub use values::{
     Budget, DeviceChoice, Encoding, Expanded, FORMATS, FloatSums, Format, FormatInfo, Overflow, Placement,
     SettingOrigin, TopKChoice,
 };
+pub use words::type_name;

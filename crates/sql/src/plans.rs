@@ -291,7 +291,8 @@ fn is_constant(plan: &LogicalPlan, placeholders: bool) -> Result<bool> {
 /// files that are tables by their path, of a function or of a table that a program registered makes it grow.
 pub(crate) fn tells_changes(plan: &LogicalPlan, catalogs: &Catalogs) -> Result<bool> {
     let known = |table: &Arc<dyn TableProvider>| {
-        table.is::<MemoryTable>() || table.is::<ListingTable>() && catalogs.looks_at(table)
+        table.downcast_ref::<MemoryTable>().is_some_and(MemoryTable::is_listed)
+            || table.is::<ListingTable>() && catalogs.looks_at(table)
     };
     Ok(tables(plan)?.iter().all(known))
 }

@@ -7,7 +7,8 @@
 
 mod types;
 
-pub(crate) use types::{sql_name, type_name, types_in_sql};
+pub use types::type_name;
+pub(crate) use types::{sql_name, types_in_sql};
 
 /// How many names of a tree are shown.
 const NAMES_SHOWN: usize = 3;

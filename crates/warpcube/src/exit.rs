@@ -3,8 +3,8 @@
 use warpcube_gpu::Device;
 use warpcube_sql::Database;
 
-/// Closes a database before the process ends.
-pub(crate) fn close(database: &Database) {
+/// Closes a database before the process ends: its device, and what compiles for it.
+pub fn close(database: &Database) {
     let device = database.device().close();
     // Abandoned statements may still run: the closed device starts no compiler for them, which `exit` would destroy.
     device.iter().for_each(Device::close);

@@ -143,8 +143,11 @@ impl Host {
     }
 }
 
-/// The threads that do the work.
-fn working() -> std::io::Result<Runtime> {
+/// The threads that do the work of statements: their stacks are large enough for the plans of large ones.
+///
+/// # Errors
+/// The system gives no threads.
+pub fn working() -> std::io::Result<Runtime> {
     Builder::new_multi_thread().enable_all().thread_stack_size(STACK_BYTES).build()
 }
 

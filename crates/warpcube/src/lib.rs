@@ -21,8 +21,36 @@
 //! to run statements calls [`Database::open_device_in_background`] at its first idle moment, as the shell does; before
 //! it ends it waits for that by [`DeviceSlot::close`] of [`Database::device`].
 
+mod bench;
+mod cli;
+mod commands;
+mod config;
+mod console;
+mod cube;
+mod doctor;
+mod error;
+mod escape;
+mod excerpt;
+mod exit;
+mod footer;
+mod host;
+mod logging;
+mod output;
+mod pager;
+mod program;
+mod progress;
+mod runner;
+mod script;
+mod shell;
+mod signals;
+mod statement_reader;
+
+pub use exit::close;
+pub use host::working as runtime;
+pub use output::table_text;
+pub use program::program;
 pub use warpcube_sql::{
     Assignment, Budget, Cancel, Connection, Database, DatabaseOptions, DatabaseSettings, DeviceChoice, DeviceSlot,
-    Execution, FragmentReport, Owner, Place, Placement, Progress, Result, SettingOrigin, Settings, SqlError,
-    StatementReport, Summary,
+    Execution, FragmentReport, GivenRows, GivenTables, Kind, Owner, Place, Placement, Position, Progress, Result,
+    Script, SettingOrigin, Settings, SqlError, StatementReport, Summary, Token, tokens, type_name,
 };

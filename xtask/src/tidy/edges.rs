@@ -1,14 +1,14 @@
 //! Which crate may use which, from `cargo metadata`.
 //!
-//! The project's crates point one way (`warpcube → sql → {engine, palo → cube} → {arrays, column} → gpu`), and some
-//! libraries belong to one crate each: what only `sql` may name, no other crate can come to depend on.
+//! The project's crates point one way (`python → warpcube → sql → {engine, palo → cube} → {arrays, column} → gpu`), and
+//! some libraries belong to one crate each: what only `sql` may name, no other crate can come to depend on.
 
 use serde_json::Value;
 
 use crate::process::{Result, cargo, output};
 
 /// Each crate with the crates of ours that it may use, and those its tests may use besides.
-const EDGES: [(&str, &[&str], &[&str]); 11] = [
+const EDGES: [(&str, &[&str], &[&str]); 12] = [
     ("gpu", &[], &[]),
     ("arrays", &["gpu"], &[]),
     ("column", &["gpu"], &[]),
@@ -19,11 +19,12 @@ const EDGES: [(&str, &[&str], &[&str]); 11] = [
     ("sql", &["engine", "palo", "cube", "arrays", "column", "gpu"], &["datagen"]),
     ("bench", &["sql", "engine", "cube", "arrays", "column", "gpu", "datagen"], &[]),
     ("warpcube", &["bench", "sql", "engine", "palo", "cube", "column", "gpu"], &[]),
+    ("python", &["warpcube"], &[]),
     ("xtask", &["bench"], &[]),
 ];
 
 /// Libraries with the only crates that may use them.
-const OWNED: [(&str, &[&str]); 18] = [
+const OWNED: [(&str, &[&str]); 20] = [
     ("cudarc", &["gpu"]),
     ("libc", &["gpu"]),
     ("libloading", &["gpu"]),
@@ -33,7 +34,7 @@ const OWNED: [(&str, &[&str]); 18] = [
     ("datafusion-proto", &["sql"]),
     ("object_store", &["sql"]),
     ("parquet", &["sql", "warpcube", "datagen"]),
-    ("tokio", &["sql", "bench", "warpcube"]),
+    ("tokio", &["sql", "bench", "warpcube", "python"]),
     ("tpcdsgen", &["datagen"]),
     ("tpcdsgen-arrow", &["datagen"]),
     ("tpchgen", &["datagen"]),
@@ -42,6 +43,8 @@ const OWNED: [(&str, &[&str]); 18] = [
     ("rustyline", &["warpcube"]),
     ("indicatif", &["warpcube"]),
     ("mimalloc", &["warpcube"]),
+    ("pyo3", &["python"]),
+    ("arrow-pyarrow", &["python"]),
 ];
 
 /// Findings among the workspace's crates.

@@ -23,6 +23,7 @@ use parking_lot::RwLock;
 
 use super::connection_state::ConnectionState;
 use super::files::ExternalTable;
+use super::given::given;
 use super::kept::{self, KeptCatalog};
 use super::names;
 use super::special::BrokenTable;
@@ -450,6 +451,11 @@ impl SchemaProvider for ConnectionSchema {
         let is_created = |created: &Option<String>| created.as_ref().is_some_and(|it| it.eq_ignore_ascii_case(name));
         let is_created = || CREATED.try_with(is_created).unwrap_or(false);
         let Some(entry) = entry else {
+            // The name that is being defined is not one that is read.
+            let is_defined = DEFINITION.try_with(|_| ()).is_ok();
+            if let Some(table) = if is_defined { None } else { given(name, &self.common)? } {
+                return Ok(Some(table));
+            }
             let Some(state) = self.state.copied() else { return Ok(None) };
             return match names::by_name(&state, name).await {
                 Err(_) if is_created() => Ok(None),

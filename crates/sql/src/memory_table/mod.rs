@@ -262,6 +262,11 @@ impl MemoryTable {
         self.shared.is_listed.store(is_listed, Ordering::Relaxed);
     }
 
+    /// Whether a name of the catalog stands for the table.
+    pub(crate) fn is_listed(&self) -> bool {
+        self.shared.is_listed.load(Ordering::Relaxed)
+    }
+
     /// The batches of this version, by partition.
     #[cfg(test)]
     pub(crate) fn partitions(&self) -> &[Vec<RecordBatch>] {

@@ -48,7 +48,7 @@ const WITH_PARAMETERS: [&str; 15] = [
 ];
 
 /// The type of a field as SQL calls it.
-pub(crate) fn type_name(field: &Field) -> String {
+pub fn type_name(field: &Field) -> String {
     let extension = ExtensionType::of(field).or_else(|| ExtensionType::unread(field));
     extension.map_or_else(|| sql_name(field.data_type()), |extension| extension.name().to_string())
 }

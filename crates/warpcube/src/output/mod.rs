@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
 use tokio::task::{JoinError, JoinHandle};
 use warpcube_sql::outputs::{self, Destination, Hidden};
 use warpcube_sql::{Expanded, FORMATS, Format, FormatInfo, Settings, SqlError};
@@ -70,6 +71,20 @@ impl Layout {
             screen: screen.cloned(),
         }
     }
+}
+
+/// Rows as the table that the shell shows of them, with lines of at most `width` characters.
+///
+/// # Errors
+/// A value that has no text.
+pub fn table_text(
+    schema: &SchemaRef,
+    batches: Vec<RecordBatch>,
+    null: &str,
+    width: Option<usize>,
+) -> Result<String, ArrowError> {
+    let layout = Layout { rows_max: 0, expanded: Expanded::Off, null: null.to_string(), screen: None };
+    TableWriter::new(Box::new(io::sink()), schema.clone(), Style::Table, false, layout).text_of(batches, width)
 }
 
 /// Where results go.

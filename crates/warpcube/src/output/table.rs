@@ -89,6 +89,12 @@ impl TableWriter {
         TableWriter { sink, schema, batches: Vec::new(), kept: 0, rows: 0, style, terminal, layout, cap }
     }
 
+    /// The table of these rows, with lines of at most `width` characters.
+    pub(super) fn text_of(mut self, batches: Vec<RecordBatch>, width: Option<usize>) -> Result<String, ArrowError> {
+        self.batches = batches;
+        Ok(self.text(width)?.0)
+    }
+
     /// The table where lines have at most `width` characters, and whether columns are left out for that.
     fn text(&self, width: Option<usize>) -> Result<(String, bool), ArrowError> {
         if is_plan(&self.schema) {

@@ -1,0 +1,271 @@
+//! The rows of a statement that runs.
+
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::ThreadId;
+
+use arrow::array::{RecordBatch, RecordBatchReader};
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
+use arrow::ffi_stream::FFI_ArrowArrayStream;
+use futures::StreamExt;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyList};
+use tokio::sync::mpsc::{Receiver, channel};
+use warpcube::{Connection, GivenTables, SqlError, StatementReport};
+
+use crate::errors::raised;
+use crate::runtime::{TICK, done_within, runtime};
+use crate::values::Converter;
+
+/// Batches that may wait to be read.
+const QUEUE: usize = 4;
+
+/// What a running statement sends.
+enum Message {
+    Columns { schema: SchemaRef, counts: bool },
+    Rows(RecordBatch),
+    Failed(SqlError),
+}
+
+/// Rows, which are read once: as an Arrow stream, or as tuples. Dropping them cancels the statement.
+#[pyclass(frozen, module = "warpcube._native")]
+pub(crate) struct Rows {
+    sql: String,
+    source: Arc<Mutex<Source>>,
+}
+
+struct Source {
+    /// None while the statement has not told its columns.
+    schema: Option<SchemaRef>,
+    /// Whether the rows tell how many were written.
+    counts: bool,
+    /// Batches that are there, last first.
+    ready: Vec<RecordBatch>,
+    running: Option<Running>,
+    error: Option<SqlError>,
+}
+
+/// The end of a running statement that reads.
+struct Running {
+    messages: Receiver<Message>,
+    report: Arc<StatementReport>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.report.cancel().cancel();
+    }
+}
+
+impl Source {
+    fn take(&mut self, message: Option<Message>) {
+        match message {
+            Some(Message::Columns { schema, counts }) => (self.schema, self.counts) = (Some(schema), counts),
+            Some(Message::Rows(batch)) => self.ready.push(batch),
+            Some(Message::Failed(error)) => {
+                self.error = Some(error);
+                self.running = None;
+            }
+            None => self.running = None,
+        }
+    }
+
+    /// Waits a while for the statement's next message; false once there is none to wait for.
+    fn wait(&mut self) -> bool {
+        let Some(running) = &mut self.running else { return false };
+        let message = done_within(pin!(running.messages.recv()), TICK);
+        if let Some(message) = message {
+            self.take(message);
+        }
+        true
+    }
+}
+
+impl Rows {
+    /// Runs a statement.
+    pub(crate) fn start(connection: Connection, sql: String, given: Option<Arc<GivenTables>>) -> PyResult<Rows> {
+        let (sender, messages) = channel(QUEUE);
+        let report = StatementReport::new();
+        let (text, reported) = (sql.clone(), report.clone());
+        runtime()?.spawn(async move {
+            let execution = connection.execute_among(&text, reported, given.as_ref()).await;
+            let mut stream = match execution {
+                Ok(execution) => {
+                    let columns = Message::Columns { schema: execution.schema, counts: execution.counts };
+                    if sender.send(columns).await.is_err() {
+                        return;
+                    }
+                    execution.stream
+                }
+                Err(error) => return drop(sender.send(Message::Failed(error)).await),
+            };
+            while let Some(batch) = stream.next().await {
+                let message = match batch {
+                    Ok(batch) => Message::Rows(batch),
+                    Err(error) => Message::Failed(SqlError::from(error)),
+                };
+                if sender.send(message).await.is_err() {
+                    return;
+                }
+            }
+        });
+        let running = Some(Running { messages, report });
+        Ok(Rows::from(sql, Source { schema: None, counts: false, ready: Vec::new(), running, error: None }))
+    }
+
+    /// Rows that are there.
+    pub(crate) fn of(sql: &str, schema: SchemaRef, mut batches: Vec<RecordBatch>) -> Rows {
+        batches.reverse();
+        Rows::from(
+            sql.to_string(),
+            Source { schema: Some(schema), counts: false, ready: batches, running: None, error: None },
+        )
+    }
+
+    fn from(sql: String, source: Source) -> Rows {
+        Rows { sql, source: Arc::new(Mutex::new(source)) }
+    }
+
+    /// Waits until `is_there` holds or the statement has ended; an exception of Python, as after Ctrl-C, cancels it.
+    fn until(&self, py: Python<'_>, is_there: fn(&Source) -> bool) -> PyResult<MutexGuard<'_, Source>> {
+        loop {
+            let waited = py.detach(|| {
+                let mut source = locked(&self.source);
+                is_there(&source) || !source.wait()
+            });
+            if waited {
+                // Another thread may hold the rows meanwhile, but never while it waits for the interpreter's lock.
+                let mut source = locked(&self.source);
+                return match source.error.take() {
+                    Some(error) => Err(raised(py, &error, &self.sql)),
+                    None => Ok(source),
+                };
+            }
+            py.check_signals().inspect_err(|_| locked(&self.source).running = None)?;
+        }
+    }
+
+    /// The columns.
+    pub(crate) fn schema(&self, py: Python<'_>) -> PyResult<SchemaRef> {
+        let source = self.until(py, |source| source.schema.is_some())?;
+        source.schema.clone().ok_or_else(|| PyValueError::new_err("the statement has ended without columns"))
+    }
+
+    /// Whether the rows, of which the columns are known, tell how many were written.
+    pub(crate) fn counts(&self) -> bool {
+        locked(&self.source).counts
+    }
+
+    /// The next batch that has rows.
+    fn next_batch(&self, py: Python<'_>) -> PyResult<Option<RecordBatch>> {
+        Ok(self.until(py, |source| !source.ready.is_empty())?.ready.pop())
+    }
+
+    /// The next `limit` rows, or all that there are.
+    pub(crate) fn taken(&self, py: Python<'_>, limit: usize) -> PyResult<Vec<RecordBatch>> {
+        let (mut batches, mut left) = (Vec::new(), limit);
+        while left > 0
+            && let Some(batch) = self.next_batch(py)?
+        {
+            if batch.num_rows() > left {
+                locked(&self.source).ready.push(batch.slice(left, batch.num_rows() - left));
+            }
+            let batch = batch.slice(0, batch.num_rows().min(left));
+            left -= batch.num_rows();
+            batches.push(batch);
+        }
+        Ok(batches)
+    }
+}
+
+#[pymethods]
+impl Rows {
+    /// The rows as an Arrow stream, which reads them as they come.
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // A consumer that asks for other types casts what it gets, as the interface has it.
+        drop(requested_schema);
+        let schema = self.schema(py)?;
+        let main = py.import("threading")?.call_method0("main_thread")?.getattr("ident")?;
+        let is_main = py.import("threading")?.call_method0("get_ident")?.eq(main)?;
+        let main = is_main.then(|| std::thread::current().id());
+        let stream = Stream { schema, source: self.source.clone(), main };
+        PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(stream)), c"arrow_array_stream")
+    }
+
+    /// Reads up to `limit` rows, and keeps them for the stream, so that nothing waits there; all without a limit.
+    #[pyo3(signature = (limit = None))]
+    fn read(&self, py: Python<'_>, limit: Option<usize>) -> PyResult<Rows> {
+        let batches = self.taken(py, limit.unwrap_or(usize::MAX))?;
+        Ok(Rows::of(&self.sql, self.schema(py)?, batches))
+    }
+
+    /// The rows that are left as a table of text, with lines of at most `width` characters.
+    fn text(&self, py: Python<'_>, width: Option<usize>) -> PyResult<String> {
+        let batches = self.taken(py, usize::MAX)?;
+        let text = warpcube::table_text(&self.schema(py)?, batches, "NULL", width);
+        text.map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+
+    /// The next `limit` rows as tuples; all without a limit.
+    #[pyo3(signature = (limit = None))]
+    fn fetch<'py>(&self, py: Python<'py>, limit: Option<usize>) -> PyResult<Bound<'py, PyList>> {
+        let schema = self.schema(py)?;
+        let converter = Converter::new(py)?;
+        let rows = PyList::empty(py);
+        for batch in self.taken(py, limit.unwrap_or(usize::MAX))? {
+            converter.append(py, &schema, &batch, &rows)?;
+        }
+        Ok(rows)
+    }
+}
+
+/// The rows as Arrow's readers take them.
+struct Stream {
+    schema: SchemaRef,
+    source: Arc<Mutex<Source>>,
+    /// The main thread, if it made the stream: Python's exceptions of signals are raised there alone.
+    main: Option<ThreadId>,
+}
+
+impl Iterator for Stream {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let is_main = self.main == Some(std::thread::current().id());
+        loop {
+            let mut source = locked(&self.source);
+            if let Some(error) = source.error.take() {
+                return Some(Err(ArrowError::ExternalError(Box::new(error))));
+            }
+            if let Some(batch) = source.ready.pop() {
+                return Some(Ok(batch));
+            }
+            if !source.wait() && source.error.is_none() {
+                return None;
+            }
+            drop(source);
+            // The main thread may wait for the interpreter's lock, as no other waits for the main thread with it.
+            if is_main && Python::attach(|py| py.check_signals()).is_err() {
+                locked(&self.source).running = None;
+                return Some(Err(ArrowError::ExternalError(Box::new(SqlError::Cancelled))));
+            }
+        }
+    }
+}
+
+impl RecordBatchReader for Stream {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+}
+
+fn locked(source: &Mutex<Source>) -> MutexGuard<'_, Source> {
+    source.lock().unwrap_or_else(PoisonError::into_inner)
+}

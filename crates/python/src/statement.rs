@@ -1,0 +1,132 @@
+//! Statements: a query that runs whenever its rows are asked for, or what another statement has given.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{Schema, SchemaRef};
+use pyo3::prelude::*;
+use warpcube::{Connection, GivenTables, Kind, Script, SqlError, StatementReport, tokens};
+
+use crate::errors::raised;
+use crate::rows::Rows;
+use crate::runtime;
+
+/// A statement of a connection.
+#[pyclass(frozen, module = "warpcube._native")]
+pub(crate) struct Statement {
+    connection: Connection,
+    pub(crate) sql: String,
+    given: Option<Arc<GivenTables>>,
+    schema: SchemaRef,
+    /// The rows of a statement that has run.
+    kept: Option<Arc<[RecordBatch]>>,
+    /// Whether these tell how many rows were written.
+    counts: bool,
+}
+
+impl Statement {
+    /// One that is not planned yet.
+    pub(crate) fn new(connection: Connection, sql: String, given: Option<Arc<GivenTables>>) -> Statement {
+        Statement { connection, sql, given, schema: Arc::new(Schema::empty()), kept: None, counts: false }
+    }
+
+    /// A query is planned, and runs when its rows are asked for; any other statement runs now.
+    pub(crate) fn begun(self, py: Python<'_>) -> PyResult<Statement> {
+        if is_query(&self.sql) { self.planned(py) } else { self.done(py) }
+    }
+
+    /// A query with its columns.
+    fn planned(self, py: Python<'_>) -> PyResult<Statement> {
+        let (connection, sql, given) = (self.connection.clone(), self.sql.clone(), self.given.clone());
+        // Rows that nobody asks for are not computed.
+        let planned = runtime::wait(py, async move {
+            let execution = connection.execute_among(&sql, StatementReport::new(), given.as_ref()).await?;
+            Ok::<_, SqlError>(execution.schema)
+        });
+        let schema = planned?.map_err(|error| raised(py, &error, &self.sql))?;
+        Ok(Statement { schema, ..self })
+    }
+
+    /// A statement that has run, with its rows.
+    fn done(self, py: Python<'_>) -> PyResult<Statement> {
+        let rows = self.rows()?;
+        let batches = rows.taken(py, usize::MAX)?;
+        let (schema, counts) = (rows.schema(py)?, rows.counts());
+        Ok(Statement { schema, kept: Some(batches.into()), counts, ..self })
+    }
+}
+
+#[pymethods]
+impl Statement {
+    /// The text, with constants in place of parameters.
+    #[getter]
+    fn sql(&self) -> &str {
+        &self.sql
+    }
+
+    /// Names and SQL types of the columns.
+    #[getter]
+    fn columns(&self) -> Vec<(String, String)> {
+        let column = |field: &Arc<arrow::datatypes::Field>| (field.name().clone(), warpcube::type_name(field));
+        self.schema.fields().iter().map(column).collect()
+    }
+
+    /// Whether the statement has run, and its rows are kept.
+    #[getter]
+    fn is_done(&self) -> bool {
+        self.kept.is_some()
+    }
+
+    /// Whether the only row of a statement that has run tells how many rows were written.
+    #[getter]
+    fn counts(&self) -> bool {
+        self.counts
+    }
+
+    /// Another statement of the same connection, among the same tables of Python.
+    fn derive(&self, py: Python<'_>, sql: String) -> PyResult<Statement> {
+        Statement::new(self.connection.clone(), sql, self.given.clone()).begun(py)
+    }
+
+    /// Its rows, as they come.
+    fn rows(&self) -> PyResult<Rows> {
+        match &self.kept {
+            Some(batches) => Ok(Rows::of(&self.sql, self.schema.clone(), batches.to_vec())),
+            None => Rows::start(self.connection.clone(), self.sql.clone(), self.given.clone()),
+        }
+    }
+}
+
+/// The statements of a text.
+#[pyfunction]
+pub(crate) fn split(text: &str) -> Vec<String> {
+    Script::split(text).into_statements().into_iter().map(|statement| statement.sql).collect()
+}
+
+/// Whether a statement only reads rows, so that it may run once, several times or never.
+fn is_query(sql: &str) -> bool {
+    let (tokens, _) = tokens(sql);
+    let mut depth = 0usize;
+    let mut words = tokens.iter().filter_map(|token| match token.kind {
+        Kind::Symbol('(') => {
+            depth += 1;
+            None
+        }
+        Kind::Symbol(')') => {
+            depth = depth.saturating_sub(1);
+            None
+        }
+        Kind::Word => Some((depth, sql[token.range.clone()].to_ascii_lowercase())),
+        _ => None,
+    });
+    let is_write = |(depth, word): (usize, String)| {
+        depth == 0 && matches!(word.as_str(), "insert" | "update" | "delete" | "merge")
+    };
+    match words.next() {
+        Some((_, first)) => match first.as_str() {
+            "with" => !words.any(is_write),
+            first => matches!(first, "select" | "from" | "values" | "table" | "summarize" | "pivot" | "unpivot"),
+        },
+        None => false,
+    }
+}

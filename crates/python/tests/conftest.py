@@ -1,0 +1,9 @@
+import pytest
+
+import warpcube
+
+
+@pytest.fixture
+def db():
+    with warpcube.connect(device="cpu") as connection:
+        yield connection
