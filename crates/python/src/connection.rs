@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
-use warpcube::{Database, DatabaseOptions, SettingOrigin};
+use pyo3::types::PyDict;
+use warpcube::{CubeDefinition, CubeLoad, Database, DatabaseOptions, SettingOrigin};
 
+use crate::cube::Cube;
 use crate::errors::raised;
 use crate::statement::Statement;
 use crate::{given, runtime};
@@ -29,6 +31,7 @@ impl Connection {
         }
         let opened = runtime::wait(py, async { Database::open(options) })?;
         let database = opened.map_err(|error| raised(py, &error, ""))?;
+        runtime::close_at_end(&database);
         Ok(Connection { connection: database.connect() })
     }
 
@@ -56,8 +59,15 @@ impl Connection {
         runtime::wait(py, async move { connection.unregister(&name).await })?.map_err(|error| raised(py, &error, ""))
     }
 
-    /// Closes the database for all of its connections: its device and what works for it.
-    fn close(&self) {
-        warpcube::close(self.connection.database());
+    /// The cube in a folder.
+    fn cube(&self, py: Python<'_>, folder: PathBuf) -> PyResult<Cube> {
+        Cube::open(py, self.connection.clone(), folder)
+    }
+
+    /// Makes the cube of a definition, a file of YAML, in a folder.
+    fn create_cube<'py>(&self, py: Python<'py>, definition: PathBuf, folder: PathBuf) -> PyResult<Bound<'py, PyDict>> {
+        let read = self.connection.check_read(&definition).and_then(|()| CubeDefinition::read(&definition));
+        let definition = read.map_err(|error| raised(py, &error, ""))?;
+        Cube::load(py, &self.connection, folder, Some(definition), CubeLoad::Create)
     }
 }

@@ -4,6 +4,7 @@
 //! looks for Ctrl-C. Rows cross as Arrow streams by the PyCapsule interface, without a copy.
 
 mod connection;
+mod cube;
 mod errors;
 mod given;
 mod parameters;
@@ -26,6 +27,8 @@ fn main(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
 fn native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<connection::Connection>()?;
+    module.add_class::<cube::Cube>()?;
+    module.add_class::<cube::CubeTable>()?;
     module.add_class::<statement::Statement>()?;
     module.add_class::<rows::Rows>()?;
     module.add_function(wrap_pyfunction!(main, module)?)?;

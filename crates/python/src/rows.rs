@@ -13,7 +13,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList};
 use tokio::sync::mpsc::{Receiver, channel};
-use warpcube::{Connection, GivenTables, SqlError, StatementReport};
+use warpcube::{Connection, Execution, GivenTables, Progress, SqlError, StatementReport};
 
 use crate::errors::raised;
 use crate::runtime::{TICK, done_within, runtime};
@@ -24,16 +24,21 @@ const QUEUE: usize = 4;
 
 /// What a running statement sends.
 enum Message {
-    Columns { schema: SchemaRef, counts: bool },
+    Columns { schema: SchemaRef, counts: bool, how_far: HowFar },
     Rows(RecordBatch),
     Failed(SqlError),
 }
+
+/// Asks a running statement how far it is.
+type HowFar = Box<dyn Fn() -> Progress + Send>;
 
 /// Rows, which are read once: as an Arrow stream, or as tuples. Dropping them cancels the statement.
 #[pyclass(frozen, module = "warpcube._native")]
 pub(crate) struct Rows {
     sql: String,
     source: Arc<Mutex<Source>>,
+    /// Called with how far the statement is while it is waited for.
+    progress: Option<Py<PyAny>>,
 }
 
 struct Source {
@@ -44,6 +49,7 @@ struct Source {
     /// Batches that are there, last first.
     ready: Vec<RecordBatch>,
     running: Option<Running>,
+    how_far: Option<HowFar>,
     error: Option<SqlError>,
 }
 
@@ -62,7 +68,9 @@ impl Drop for Running {
 impl Source {
     fn take(&mut self, message: Option<Message>) {
         match message {
-            Some(Message::Columns { schema, counts }) => (self.schema, self.counts) = (Some(schema), counts),
+            Some(Message::Columns { schema, counts, how_far }) => {
+                (self.schema, self.counts, self.how_far) = (Some(schema), counts, Some(how_far));
+            }
             Some(Message::Rows(batch)) => self.ready.push(batch),
             Some(Message::Failed(error)) => {
                 self.error = Some(error);
@@ -93,7 +101,10 @@ impl Rows {
             let execution = connection.execute_among(&text, reported, given.as_ref()).await;
             let mut stream = match execution {
                 Ok(execution) => {
-                    let columns = Message::Columns { schema: execution.schema, counts: execution.counts };
+                    let Execution { schema, counts, plan, report, .. } = &execution;
+                    let (plan, report) = (plan.clone(), report.clone());
+                    let how_far: HowFar = Box::new(move || Execution::progress_of(plan.as_ref(), &report));
+                    let columns = Message::Columns { schema: schema.clone(), counts: *counts, how_far };
                     if sender.send(columns).await.is_err() {
                         return;
                     }
@@ -112,7 +123,10 @@ impl Rows {
             }
         });
         let running = Some(Running { messages, report });
-        Ok(Rows::from(sql, Source { schema: None, counts: false, ready: Vec::new(), running, error: None }))
+        Ok(Rows::from(
+            sql,
+            Source { schema: None, counts: false, ready: Vec::new(), running, how_far: None, error: None },
+        ))
     }
 
     /// Rows that are there.
@@ -120,12 +134,26 @@ impl Rows {
         batches.reverse();
         Rows::from(
             sql.to_string(),
-            Source { schema: Some(schema), counts: false, ready: batches, running: None, error: None },
+            Source { schema: Some(schema), counts: false, ready: batches, running: None, how_far: None, error: None },
         )
     }
 
     fn from(sql: String, source: Source) -> Rows {
-        Rows { sql, source: Arc::new(Mutex::new(source)) }
+        Rows { sql, source: Arc::new(Mutex::new(source)), progress: None }
+    }
+
+    /// Has `progress` called with how far the statement is while it is waited for.
+    pub(crate) fn with_progress(self, progress: Option<Py<PyAny>>) -> Rows {
+        Rows { progress, ..self }
+    }
+
+    fn tell(&self, py: Python<'_>) -> PyResult<()> {
+        let Some(progress) = &self.progress else { return Ok(()) };
+        let Some(Progress { done, total, loading }) = locked(&self.source).how_far.as_ref().map(|how_far| how_far())
+        else {
+            return Ok(());
+        };
+        progress.call1(py, (done, total, loading)).map(drop)
     }
 
     /// Waits until `is_there` holds or the statement has ended; an exception of Python, as after Ctrl-C, cancels it.
@@ -143,7 +171,8 @@ impl Rows {
                     None => Ok(source),
                 };
             }
-            py.check_signals().inspect_err(|_| locked(&self.source).running = None)?;
+            let looked = py.check_signals().and_then(|()| self.tell(py));
+            looked.inspect_err(|_| locked(&self.source).running = None)?;
         }
     }
 

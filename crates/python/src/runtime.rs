@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use tokio::runtime::Runtime;
+use warpcube::{Database, WeakDatabase};
 
 /// How often a waiting thread looks for Ctrl-C.
 pub(crate) const TICK: Duration = Duration::from_millis(50);
@@ -42,9 +43,22 @@ pub(crate) fn runtime() -> PyResult<Arc<Runtime>> {
         .ok_or_else(|| PyRuntimeError::new_err("warpcube has no threads: none can be made, or the program ends"))
 }
 
-/// Ends the threads as the interpreter ends, without waiting for statements that still run.
+/// The databases that are open, while something holds them.
+static DATABASES: Mutex<Vec<WeakDatabase>> = Mutex::new(Vec::new());
+
+/// Has a database closed as the interpreter ends, if it is still open then.
+pub(crate) fn close_at_end(database: &Database) {
+    let mut databases = DATABASES.lock().unwrap_or_else(PoisonError::into_inner);
+    databases.retain(|database| database.upgrade().is_some());
+    databases.push(database.downgrade());
+}
+
+/// Ends the threads as the interpreter ends, without waiting for statements that still run, and closes devices: a
+/// compiler that a thread starts later would find its library destroyed.
 #[pyfunction]
-pub(crate) fn shut_down() {
+pub(crate) fn shut_down(py: Python<'_>) {
+    let databases = std::mem::take(&mut *DATABASES.lock().unwrap_or_else(PoisonError::into_inner));
+    py.detach(|| databases.iter().filter_map(WeakDatabase::upgrade).for_each(|database| warpcube::close(&database)));
     let Some(threads) = THREADS.get().filter(|threads| threads.process == std::process::id()) else { return };
     let runtime = threads.runtime.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(runtime) = runtime.and_then(Arc::into_inner) {

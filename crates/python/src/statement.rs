@@ -49,7 +49,7 @@ impl Statement {
 
     /// A statement that has run, with its rows.
     fn done(self, py: Python<'_>) -> PyResult<Statement> {
-        let rows = self.rows()?;
+        let rows = self.rows(None)?;
         let batches = rows.taken(py, usize::MAX)?;
         let (schema, counts) = (rows.schema(py)?, rows.counts());
         Ok(Statement { schema, kept: Some(batches.into()), counts, ..self })
@@ -71,12 +71,6 @@ impl Statement {
         self.schema.fields().iter().map(column).collect()
     }
 
-    /// Whether the statement has run, and its rows are kept.
-    #[getter]
-    fn is_done(&self) -> bool {
-        self.kept.is_some()
-    }
-
     /// Whether the only row of a statement that has run tells how many rows were written.
     #[getter]
     fn counts(&self) -> bool {
@@ -88,12 +82,15 @@ impl Statement {
         Statement::new(self.connection.clone(), sql, self.given.clone()).begun(py)
     }
 
-    /// Its rows, as they come.
-    fn rows(&self) -> PyResult<Rows> {
-        match &self.kept {
-            Some(batches) => Ok(Rows::of(&self.sql, self.schema.clone(), batches.to_vec())),
-            None => Rows::start(self.connection.clone(), self.sql.clone(), self.given.clone()),
-        }
+    /// Its rows, as they come; `progress` is called with how far it is while it is waited for: done, total or 0, and
+    /// whether columns are being loaded.
+    #[pyo3(signature = (progress = None))]
+    fn rows(&self, progress: Option<Py<PyAny>>) -> PyResult<Rows> {
+        let rows = match &self.kept {
+            Some(batches) => Rows::of(&self.sql, self.schema.clone(), batches.to_vec()),
+            None => Rows::start(self.connection.clone(), self.sql.clone(), self.given.clone())?,
+        };
+        Ok(rows.with_progress(progress))
     }
 }
 

@@ -102,3 +102,40 @@ def test_signals_are_pythons_own_again():
     warpcube.sql("SELECT 1").fetchall()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert os.getpid() > 0
+
+
+def test_progress_is_told_where_a_person_sees_it():
+    done = run(
+        """
+        import sys, warpcube
+        class Terminal:
+            text = ""
+            def isatty(self): return True
+            def write(self, text): self.text += text
+            def flush(self): pass
+        sys.stderr = Terminal()
+        db = warpcube.connect(device="cpu", timeout="3s")
+        db.sql("CREATE TABLE t AS SELECT value AS a FROM range(1000)")
+        try:
+            db.sql("SELECT count(*) FROM t AS x, t AS y, t AS z WHERE (x.a * y.a + z.a) % 7 = 3").arrow()
+        except warpcube.OperationalError:
+            pass
+        told = sys.stderr.text
+        print("%" in told, " s" in told, told.endswith("\\r") or not told)
+        """
+    )
+    assert done.stdout == "True True True\n", done
+
+
+def test_the_compiler_of_this_interpreters_packages_is_found(tmp_path):
+    library = tmp_path / "nvidia/cu13/lib/libnvrtc.so.13"
+    library.parent.mkdir(parents=True)
+    library.touch()
+    source = f"""
+        import os, sys
+        sys.path.insert(0, {str(tmp_path)!r})
+        import warpcube
+        warpcube.connect(device="cpu")
+        print(os.environ.get("WARPCUBE_NVRTC"))
+        """
+    assert run(source).stdout.strip() == str(library)

@@ -96,6 +96,17 @@ pub struct Database {
     pub(crate) shared: Arc<Shared>,
 }
 
+/// A database that is not kept open by this.
+#[derive(Clone)]
+pub struct WeakDatabase(Weak<Shared>);
+
+impl WeakDatabase {
+    /// The database, while clones or connections of it are there.
+    pub fn upgrade(&self) -> Option<Database> {
+        self.0.upgrade().map(|shared| Database { shared })
+    }
+}
+
 /// What the clones of a database share.
 pub(crate) struct Shared {
     pub(crate) catalogs: Arc<Catalogs>,
@@ -156,6 +167,11 @@ impl fmt::Debug for Database {
 }
 
 impl Database {
+    /// This database, without keeping it open.
+    pub fn downgrade(&self) -> WeakDatabase {
+        WeakDatabase(Arc::downgrade(&self.shared))
+    }
+
     /// Opens a database.
     ///
     /// # Errors

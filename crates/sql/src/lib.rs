@@ -70,7 +70,7 @@ pub use catalog::{GivenRows, GivenTables};
 pub use codec::PlanCodec;
 pub use connection::{Connection, CubeLoad, Execution};
 pub use cubes::{CubeAnswer, CubeDefinition, CubeQueryOptions, OpenCube, cube_info};
-pub use database::{Database, DatabaseOptions};
+pub use database::{Database, DatabaseOptions, WeakDatabase};
 pub use device::DeviceSlot;
 pub use device_tables::{DeviceColumn, DeviceTable};
 pub use error::{Position, Result, SqlError, as_written};

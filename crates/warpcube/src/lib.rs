@@ -50,7 +50,8 @@ pub use host::working as runtime;
 pub use output::table_text;
 pub use program::program;
 pub use warpcube_sql::{
-    Assignment, Budget, Cancel, Connection, Database, DatabaseOptions, DatabaseSettings, DeviceChoice, DeviceSlot,
-    Execution, FragmentReport, GivenRows, GivenTables, Kind, Owner, Place, Placement, Position, Progress, Result,
-    Script, SettingOrigin, Settings, SqlError, StatementReport, Summary, Token, tokens, type_name,
+    Assignment, Budget, Cancel, Connection, CubeAnswer, CubeDefinition, CubeLoad, CubeQueryOptions, Database,
+    DatabaseOptions, DatabaseSettings, DeviceChoice, DeviceSlot, Execution, FragmentReport, GivenRows, GivenTables,
+    Kind, OpenCube, Owner, Place, Placement, Position, Progress, Result, Script, SettingOrigin, Settings, SqlError,
+    StatementReport, Summary, Token, WeakDatabase, tokens, type_name,
 };

@@ -19,7 +19,7 @@ const EDGES: [(&str, &[&str], &[&str]); 12] = [
     ("sql", &["engine", "palo", "cube", "arrays", "column", "gpu"], &["datagen"]),
     ("bench", &["sql", "engine", "cube", "arrays", "column", "gpu", "datagen"], &[]),
     ("warpcube", &["bench", "sql", "engine", "palo", "cube", "column", "gpu"], &[]),
-    ("python", &["warpcube"], &[]),
+    ("python", &["warpcube", "cube"], &[]),
     ("xtask", &["bench"], &[]),
 ];
 

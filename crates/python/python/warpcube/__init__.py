@@ -8,7 +8,8 @@
 import atexit
 
 from . import _native
-from ._connection import Connection, connect, register, sql, unregister
+from ._connection import Connection, connect, cube, register, sql, unregister
+from ._cube import CrossTab, Cube
 from ._errors import (
     CancelledError,
     DatabaseError,
@@ -28,6 +29,8 @@ __version__: str = _native.__version__
 __all__ = [
     "CancelledError",
     "Connection",
+    "CrossTab",
+    "Cube",
     "DataError",
     "DatabaseError",
     "Error",
@@ -40,6 +43,7 @@ __all__ = [
     "Relation",
     "Warning",
     "connect",
+    "cube",
     "register",
     "sql",
     "unregister",

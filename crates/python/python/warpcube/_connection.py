@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from typing import Any
 
 from . import _native
+from ._cube import Cube
 from ._errors import InterfaceError
 from ._literals import literals
 from ._relation import Relation
@@ -64,6 +66,17 @@ class Connection:
         if not self._open().unregister(name.lower()):
             raise InterfaceError(f"no table '{name}' was registered here")
 
+    def cube(self, folder: str | os.PathLike[str]) -> Cube:
+        """The cube in a folder."""
+        return Cube(self._open().cube(os.fspath(folder)))
+
+    def create_cube(self, definition: str | os.PathLike[str], folder: str | os.PathLike[str]) -> Cube:
+        """Makes the cube of a definition, a file of YAML, in a new folder. SQL of the definition names what statements
+        of this connection may name, save variables of Python."""
+        native = self._open()
+        native.create_cube(os.fspath(definition), os.fspath(folder))
+        return Cube(native.cube(os.fspath(folder)))
+
     def cursor(self) -> Connection:
         """Another connection to the same database."""
         return Connection(self._open().connect())
@@ -93,8 +106,23 @@ def connect(path: str | os.PathLike[str] | None = None, **settings: Any) -> Conn
         settings: settings by their names, ``connect(device="cpu")`` for ``warpcube.device``; those of DataFusion by a
             dict, ``**{"datafusion.execution.batch_size": 1024}``.
     """
+    _find_compiler()
     named = {name if "." in name else f"warpcube.{name}": _setting(value) for name, value in settings.items()}
     return Connection(_native.Connection(None if path is None else os.fspath(path), named))
+
+
+def _find_compiler() -> None:
+    """Names the library that compiles kernels for GPUs, if it is among this interpreter's packages and no other is
+    named: ``warpcube[cuda13]`` brings it."""
+    if os.environ.get("WARPCUBE_NVRTC"):
+        return
+    packages = importlib.util.find_spec("nvidia")
+    for place in packages.submodule_search_locations or () if packages else ():
+        for library in ("cu13/lib/libnvrtc.so.13", "cuda_nvrtc/lib/libnvrtc.so.13", "cuda_nvrtc/lib/libnvrtc.so.12"):
+            path = os.path.join(place, library)
+            if os.path.exists(path):
+                os.environ["WARPCUBE_NVRTC"] = path
+                return
 
 
 def _setting(value: Any) -> str:
@@ -125,3 +153,8 @@ def register(name: str, table: Any) -> None:
 def unregister(name: str) -> None:
     """Drops a table that was registered."""
     default().unregister(name)
+
+
+def cube(folder: str | os.PathLike[str]) -> Cube:
+    """The cube in a folder."""
+    return default().cube(folder)

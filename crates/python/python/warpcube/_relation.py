@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from . import _native
+from ._progress import bar
 
 if TYPE_CHECKING:
     import pandas
@@ -50,7 +51,7 @@ class Relation:
         """All rows as a table of PyArrow."""
         import pyarrow
 
-        return pyarrow.table(self._statement.rows().read())
+        return pyarrow.table(self._read())
 
     def reader(self) -> pyarrow.RecordBatchReader:
         """The rows as they come, as a reader of PyArrow. Results larger than memory are read so."""
@@ -62,7 +63,7 @@ class Relation:
         """All rows as a frame of Polars."""
         import polars
 
-        return polars.DataFrame(self._statement.rows().read())
+        return polars.DataFrame(self._read())
 
     def df(self) -> pandas.DataFrame:
         """All rows as a frame of pandas."""
@@ -72,7 +73,10 @@ class Relation:
 
     def fetchall(self) -> list[tuple]:
         """All rows that were not fetched yet, as tuples."""
-        return self._fetching().fetch()
+        with bar() as progress:
+            if self._rows is None:
+                self._rows = self._statement.rows(progress)
+            return self._rows.fetch()
 
     def fetchmany(self, size: int = 1) -> list[tuple]:
         """The next rows, as tuples: as many as there are, and not more than ``size``."""
@@ -122,6 +126,11 @@ class Relation:
         more = f"<p>the first {_SHOWN} rows; there are more</p>" if has_more else ""
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
 
+    def _read(self) -> _native.Rows:
+        """All rows, which are there."""
+        with bar() as progress:
+            return self._statement.rows(progress).read()
+
     def _fetching(self) -> _native.Rows:
         if self._rows is None:
             self._rows = self._statement.rows()
@@ -129,8 +138,9 @@ class Relation:
 
     def _first(self, count: int) -> tuple[_native.Rows, bool]:
         """The first rows, and whether there are more."""
-        rows = self._statement.rows()
-        return rows.read(count), bool(rows.fetch(1))
+        with bar() as progress:
+            rows = self._statement.rows(progress)
+            return rows.read(count), bool(rows.fetch(1))
 
     def _text(self, count: int) -> str:
         if not self.columns:
