@@ -58,7 +58,14 @@ fn main() -> ExitCode {
 }
 
 fn program() -> ExitCode {
-    let parsed = Cli::command().try_get_matches();
+    let arguments = match cli::in_our_words(std::env::args_os()) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            report_error(&error);
+            return ExitCode::from(error.exit_code());
+        }
+    };
+    let parsed = Cli::command().try_get_matches_from(arguments);
     let parsed = parsed.and_then(|matches| Cli::from_arg_matches(&matches).map(|cli| (cli, matches)));
     let (cli, matches) = match parsed {
         Ok(parsed) => parsed,
