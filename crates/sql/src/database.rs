@@ -255,6 +255,9 @@ impl Database {
         let context = SessionContext::new_with_state(builder.build());
         context.register_udtf(CubeFunction::NAME, Arc::new(CubeFunction::new(cubes.clone())));
         context.register_udtf(catalog::SniffCsv::NAME, Arc::new(catalog::SniffCsv));
+        for function in catalog::FileContents::ALL {
+            context.register_udtf(function.name(), Arc::new(function));
+        }
         mend::register(&context);
         let of_database = origins.iter().filter(|(name, _)| owner(name) == Owner::Database);
         let tables = Common::new(&runtime.memory_pool);

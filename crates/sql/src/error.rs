@@ -13,7 +13,7 @@ use warpcube_column::ColumnError;
 use warpcube_engine::EngineError;
 use warpcube_gpu::GpuError;
 
-use crate::default_schema::{CATALOG, SCHEMA};
+use crate::default_schema::{CATALOG, LASTING, SCHEMA};
 use crate::nearest::{distance, nearest};
 use crate::values::SettingOrigin;
 use crate::words::types_in_sql;
@@ -544,7 +544,8 @@ fn is_about_names(text: &str) -> bool {
 
 fn unknown_table(name: &str) -> SqlError {
     let own = format!("{CATALOG}.{SCHEMA}.");
-    let name = name.strip_prefix(&own).unwrap_or(name);
+    let name = name.replace(LASTING, SCHEMA);
+    let name = name.strip_prefix(&own).unwrap_or(&name);
     SqlError::UnknownTable { name: name.to_string(), nearest: None }
 }
 

@@ -2,9 +2,9 @@
 //!
 //! Ours are read here, before DataFusion's parser: `SHOW DEVICE TABLES`, `LOAD TABLE t [(column, …)]`,
 //! `EVICT TABLE t`, `SHOW ALL [VERBOSE]`, `SHOW warpcube.name`, `RESET warpcube.name`, `ATTACH 'folder' [AS name]`,
-//! `DETACH name`, `SET GLOBAL name = value` and `RESET GLOBAL name`. Case, blanks and comments do not matter;
-//! everything else is left to DataFusion. A statement of ours with a mistake in it is a syntax error that shows its
-//! form.
+//! `DETACH name`, `USE name`, `SET GLOBAL name = value` and `RESET GLOBAL name`. Case, blanks and comments do not
+//! matter; everything else is left to DataFusion. A statement of ours with a mistake in it is a syntax error that shows
+//! its form.
 
 use std::ops::Range;
 
@@ -65,6 +65,11 @@ pub enum OwnStatement {
     ResetGlobal {
         /// Its full name.
         name: String,
+    },
+    /// `USE name`: names without a catalog, or without a schema, are of this one from now on.
+    Use {
+        /// A catalog, a schema, or both.
+        names: Vec<String>,
     },
     /// `RESET warpcube.name`: back to the value the database was opened with.
     ResetSetting {
@@ -131,6 +136,13 @@ impl OwnStatement {
                 let name = reader.name().ok_or_else(|| form(FORM))?;
                 reader.end(FORM)?;
                 OwnStatement::Detach { name }
+            }
+            [Some("use"), _, _] => {
+                const FORM: &str = "USE catalog, USE schema or USE catalog.schema";
+                reader.at = 1;
+                let names = reader.names().filter(|names| names.len() < 3).ok_or_else(|| form(FORM))?;
+                reader.end(FORM)?;
+                OwnStatement::Use { names }
             }
             [Some("set"), Some("global"), _] => {
                 const FORM: &str = "SET GLOBAL name = value";

@@ -1,10 +1,11 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Args, Parser, Subcommand};
+use clap::{ArgMatches, Args, CommandFactory, Parser, Subcommand};
 use warpcube_bench::cube::CubeArgs;
 use warpcube_bench::prims::PrimitiveArgs;
 use warpcube_bench::queries::{ClickbenchArgs, H2oArgs, ScaledArgs, WindowsArgs};
@@ -147,6 +148,84 @@ pub(crate) enum QuerySuite {
     Tpch(ScaledArgs),
 }
 
+/// Flags of DuckDB's program, with ours; those with a value have it behind them, or behind the `=` of ours.
+const OF_DUCKDB: [(&str, &[&str]); 19] = [
+    ("-bail", &[]),
+    ("-box", &["--format", "box"]),
+    ("-cmd", &["-c"]),
+    ("-csv", &["--format", "csv"]),
+    ("-help", &["--help"]),
+    ("-json", &["--format", "json"]),
+    ("-jsonlines", &["--format", "ndjson"]),
+    ("-line", &["--format", "line"]),
+    ("-list", &["--format", "list"]),
+    ("-markdown", &["--format", "markdown"]),
+    ("-no-init", &["--no-rc"]),
+    ("-nullvalue", &["--set", "warpcube.null="]),
+    ("-readonly", &["--read-only"]),
+    ("-s", &["-c"]),
+    ("-table", &["--format", "table"]),
+    ("-tabs", &["--format", "tsv"]),
+    ("-version", &["--version"]),
+    (":memory:", &[]),
+    ("-duckbox", &["--format", "table"]),
+];
+/// Flags of DuckDB's program and of psql that have no like here, with what to write.
+const REFUSED: [(&str, &str); 9] = [
+    ("-noheader", "COPY … TO '/dev/stdout' (FORMAT csv, HEADER false) writes no names"),
+    ("-header", "names of columns are always written"),
+    ("-separator", "--format csv, tsv or list"),
+    ("-init", "statements of a file stand behind -f; the shell's start-up file is that of WARPCUBE_RC"),
+    ("-echo", "statements are not repeated"),
+    ("-At", "--format list"),
+    ("-A", "--format list"),
+    ("-t", "COPY … TO '/dev/stdout' (FORMAT csv, HEADER false) writes no names"),
+    ("-d", "a folder is a catalog: warpcube folder/"),
+];
+/// Flags whose value is the argument behind them.
+const WITH_VALUE: [&str; 10] =
+    ["-c", "--command", "-f", "--file", "-o", "--output", "--format", "--set", "--config", "--log"];
+
+/// Arguments in our words; those behind a flag that takes a value stay as they are.
+///
+/// # Errors
+/// A flag of another program that has no like.
+pub(crate) fn in_our_words(arguments: impl Iterator<Item = OsString>) -> Result<Vec<OsString>> {
+    let mut ours: Vec<OsString> = Vec::new();
+    let mut arguments = arguments.fuse();
+    ours.extend(arguments.next());
+    let commands = Cli::command();
+    // What stands behind a command is the command's.
+    let is_command = |word: &OsString| commands.get_subcommands().any(|command| command.get_name() == word.as_os_str());
+    let is_of_statements = |ours: &[OsString]| !ours.iter().skip(1).any(is_command);
+    while let Some(argument) = arguments.next() {
+        let word = argument.to_str().unwrap_or_default();
+        if WITH_VALUE.contains(&word) {
+            ours.push(argument);
+            ours.extend(arguments.next());
+            continue;
+        }
+        if let Some((flag, instead)) = REFUSED.iter().find(|(flag, _)| *flag == word && is_of_statements(&ours)) {
+            return Err(CliError::Usage(format!("there is no {flag}: {instead}")));
+        }
+        match OF_DUCKDB.iter().find(|(flag, _)| *flag == word && is_of_statements(&ours)) {
+            None => ours.push(argument),
+            Some((_, [flag, name])) if name.ends_with('=') => {
+                let mut value = OsString::from(*name);
+                value.push(arguments.next().unwrap_or_default());
+                ours.extend([OsString::from(*flag), value]);
+            }
+            Some((_, words)) => {
+                ours.extend(words.iter().map(OsString::from));
+                if words.last() == Some(&"-c") {
+                    ours.extend(arguments.next());
+                }
+            }
+        }
+    }
+    Ok(ours)
+}
+
 /// Arguments for statements alone: as clap knows them, and as written.
 const OF_STATEMENTS: [(&str, &str); 10] = [
     ("folder", "FOLDER"),
@@ -169,10 +248,21 @@ impl Cli {
         if let Some(folder) = self.folder.as_ref().filter(|folder| !folder.is_dir()) {
             let name = folder.to_string_lossy();
             if folder.exists() || !name.ends_with('/') {
-                let reason = format!(
-                    "unrecognized command '{name}', and no folder of that name; --help lists commands, and \
-                     'warpcube {name}/' makes a catalog in a new folder"
-                );
+                let reason = match folder.is_file() {
+                    _ if name.contains(char::is_whitespace) => {
+                        format!("unrecognized command '{name}'; statements stand behind -c, or in a file behind -f")
+                    }
+                    true if OF_DATABASES.iter().any(|extension| name.ends_with(extension)) => format!(
+                        "'{name}' is a file of another database, which is not read; a catalog is a folder, and \
+                         Parquet, CSV and JSON files are tables"
+                    ),
+                    true if name.ends_with(".sql") => format!("'{name}' is a file: warpcube -f '{name}' runs it"),
+                    true => format!("'{name}' is a file: warpcube -c \"FROM '{name}'\" reads it"),
+                    false => format!(
+                        "unrecognized command '{name}', and no folder of that name; --help lists commands, and \
+                         'warpcube {name}/' makes a catalog in a new folder"
+                    ),
+                };
                 return Err(CliError::Usage(reason));
             }
         }
@@ -186,6 +276,9 @@ impl Cli {
         }
     }
 }
+
+/// Extensions of files of other databases.
+const OF_DATABASES: [&str; 5] = [".db", ".ddb", ".duckdb", ".sqlite", ".sqlite3"];
 
 /// Rust's messages for texts that are no numbers, each with ours.
 const PLAIN: [(&str, &str); 5] = [
@@ -204,5 +297,10 @@ pub(crate) fn reason(error: &clap::Error) -> String {
     let text = error.to_string();
     let lines = text.split("\n\n").next().unwrap_or_default().lines().map(str::trim);
     let text = lines.collect::<Vec<_>>().join(" ").trim_start_matches("error: ").to_string();
-    PLAIN.iter().fold(text, |text, (words, plain)| text.replace(words, plain))
+    let text = PLAIN.iter().fold(text, |text, (words, plain)| text.replace(words, plain));
+    let found = text.strip_prefix("unexpected argument '").and_then(|rest| rest.strip_suffix("' found"));
+    match found.is_some_and(|found| found.contains(char::is_whitespace)) {
+        true => format!("{text}; statements stand behind -c"),
+        false => text,
+    }
 }

@@ -34,6 +34,13 @@ pub fn program(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 }
 
 fn run(arguments: &[OsString]) -> u8 {
+    let arguments = match cli::in_our_words(arguments.iter().cloned()) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            report_error(&error);
+            return error.exit_code();
+        }
+    };
     let parsed = Cli::command().try_get_matches_from(arguments);
     let parsed = parsed.and_then(|matches| Cli::from_arg_matches(&matches).map(|cli| (cli, matches)));
     let (cli, matches) = match parsed {

@@ -5,6 +5,7 @@
 //! commit point is waited for, and its result is written; a second Ctrl-C abandons it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -257,6 +258,23 @@ impl Runner {
                 Event::Told(None) => return Ok(Taken::Silence),
             }
         }
+    }
+
+    /// Waits, and gives whether a Ctrl-C has ended that.
+    pub(crate) fn pause(&mut self, length: Duration) -> Result<bool> {
+        let mut interrupt = match self.interrupt.take() {
+            Some(interrupt) => interrupt,
+            None => self.host.interrupts()?,
+        };
+        let is_over = self.host.clone().block_on(async {
+            tokio::select! {
+                biased;
+                () = interrupt.recv() => true,
+                () = tokio::time::sleep(length) => false,
+            }
+        });
+        self.interrupt = Some(interrupt);
+        Ok(is_over)
     }
 
     /// Forgets a Ctrl-C that came while no statement ran.

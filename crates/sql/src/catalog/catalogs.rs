@@ -18,7 +18,7 @@ use parking_lot::RwLock;
 use super::connection_state::ConnectionState;
 use super::kept::KeptCatalog;
 use super::schema::{ConnectionSchema, Tables, commit_definition};
-use super::{CATALOG, SCHEMA};
+use super::{CATALOG, LASTING, SCHEMA, TEMPORARY};
 use crate::error::{Result, SqlError};
 use crate::memory_table::Common;
 
@@ -252,10 +252,15 @@ impl CatalogProvider for ConnectionCatalog {
         self.schemas.all.read().keys().cloned().collect()
     }
 
-    /// A name that is no schema's may be that of a catalog that was attached: `name.view` is in its first schema.
+    /// A name that is no schema's may be that of a catalog that was attached: `name.view` is in its first schema. The
+    /// first catalog has a schema of temporary tables, and its first schema has a name without them.
     fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
-        if let Some(schema) = self.schemas.all.read().get(name) {
+        let known = if self.is_first && name == LASTING { SCHEMA } else { name };
+        if let Some(schema) = self.schemas.all.read().get(known) {
             return Some(self.seen(name, schema));
+        }
+        if self.is_first && TEMPORARY.contains(&name) {
+            return Some(self.seen(SCHEMA, &Schema::Own(self.view.temporary.clone())));
         }
         let Catalog::Own(attached) = self.view.catalogs.catalogs.read().get(name)?.clone() else { return None };
         attached.kept.as_ref()?;

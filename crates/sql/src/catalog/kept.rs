@@ -12,6 +12,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use datafusion::common::config::{ConfigOptions, SqlParserOptions};
@@ -89,6 +90,15 @@ impl KeptCatalog {
             }
             true => None,
             false => {
+                if folder.is_file() {
+                    let reason = match is_duckdb(folder) {
+                        true => {
+                            "a database of DuckDB's, which is not read; EXPORT DATABASE there writes files that are"
+                        }
+                        false => "a file; a catalog is a folder",
+                    };
+                    return Err(SqlError::FileFormat { path: folder.display().to_string(), reason: reason.into() });
+                }
                 let made = if folder.exists() { Ok(()) } else { fs::create_dir(folder) };
                 made.map_err(|error| SqlError::FileAccess(format!("{}: {error}", folder.display())))?;
                 let lock = CubeLock::lock_folder(folder, LOCK_NAME, &mut |_| false);
@@ -175,6 +185,13 @@ impl KeptCatalog {
         *contents = next;
         Ok(())
     }
+}
+
+/// Whether a file has the mark of DuckDB's databases, behind a checksum.
+fn is_duckdb(file: &Path) -> bool {
+    let mut front = [0; 12];
+    let read = fs::File::open(file).and_then(|mut file| file.read_exact(&mut front));
+    read.is_ok() && &front[8..] == b"DUCK"
 }
 
 /// The error of a catalog that is not to be had for changes.

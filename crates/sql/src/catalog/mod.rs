@@ -19,6 +19,7 @@ mod csv_newlines;
 mod csv_types;
 mod data_file_store;
 mod extensions;
+mod file_contents;
 mod files;
 mod folders;
 mod footer_facts;
@@ -51,6 +52,7 @@ pub(crate) use catalogs::{CatalogView, Catalogs};
 pub(crate) use csv_types::HeaderSaid;
 pub(crate) use data_file_store::DataFileStore;
 pub(crate) use extensions::extension_types;
+pub(crate) use file_contents::FileContents;
 pub(crate) use files::{ExternalTableFactory, check_received};
 pub(crate) use folders::{COLUMN_FILE_SUFFIX, files_of_set, replaceable_files};
 pub(crate) use footer_facts::{BelievableFooters, FooterFacts, Gaps};
@@ -69,6 +71,7 @@ pub(crate) use text_files::{Copies, TEXT_FILES, TextReading, WrittenColumns};
 pub(crate) use text_keys::{NULL_KEY, TextCasts, TextKeys, at_places, listing_of, with_format};
 
 pub use crate::default_schema::{CATALOG, SCHEMA};
+pub(crate) use crate::default_schema::{LASTING, TEMPORARY};
 use crate::formats::FILE_TYPES;
 
 /// The factories for `CREATE EXTERNAL TABLE`, by spelling of `STORED AS`.

@@ -27,6 +27,7 @@ use super::given::given;
 use super::kept::{self, KeptCatalog};
 use super::names;
 use super::special::BrokenTable;
+use super::{CATALOG, LASTING, SCHEMA};
 use crate::error::{Result, SqlError};
 use crate::memory_table::{Common, MemoryTable, Role};
 use crate::report::StatementReport;
@@ -165,11 +166,12 @@ impl ViewText {
         }
     }
 
-    /// Has names and literals read as in the view's text.
+    /// Has names and literals read as in the view's text, whatever temporary tables a connection has.
     fn set_names(&self, options: &mut ConfigOptions) {
         options.sql_parser = self.parser.clone();
         options.catalog.default_catalog.clone_from(&self.catalog);
-        options.catalog.default_schema.clone_from(&self.schema);
+        let is_first = self.catalog == CATALOG && self.schema == SCHEMA;
+        options.catalog.default_schema = if is_first { LASTING.into() } else { self.schema.clone() };
     }
 }
 
@@ -324,11 +326,6 @@ impl ConnectionSchema {
         temporary: Option<Arc<Tables>>,
     ) -> ConnectionSchema {
         ConnectionSchema { state, common, tables, temporary }
-    }
-
-    /// Whether definitions are kept that outlive the connection.
-    pub(crate) fn is_kept(&self) -> bool {
-        self.tables.kept.is_some()
     }
 
     /// Whether it may have tables of the connection alone, and has one of that name.

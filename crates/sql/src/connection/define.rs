@@ -44,11 +44,12 @@ impl Connection {
         &self,
         state: SessionState,
         definition: DdlStatement,
-        declared: Declared,
+        mut declared: Declared,
         text: &str,
         report: &Arc<StatementReport>,
     ) -> Result<()> {
         check_definition(&definition)?;
+        declared.is_temporary |= is_among_temporary(&state, &definition)?;
         check_drop(&state, &definition).await?;
         let (replaces, unless_there) = (replaces(&definition), unless_there(&definition));
         let context = SessionContext::new_with_state(state.clone());
@@ -79,7 +80,7 @@ impl Connection {
                     check_defaults(&table.column_defaults, table.schema.as_arrow(), &state)?;
                 }
                 if let DdlStatement::CreateView(view) = &mut definition {
-                    check_kept(view, &state)?;
+                    check_lasting(view, &state)?;
                     view.input = Arc::new(analyzed(&view.input, &state)?);
                 }
                 // The catalog is shared, so a table made by the statement's own copy is in the database.
@@ -160,12 +161,25 @@ pub(super) fn is_temporary(state: &SessionState, name: &TableReference) -> Optio
     state.schema_for_ref(name.clone()).ok()?.downcast_ref::<ConnectionSchema>()?.has_temporary(name.table())
 }
 
-/// Refuses a view of a kept catalog over a table that ends with the connection.
-fn check_kept(view: &CreateView, state: &SessionState) -> Result<()> {
-    let schema = state.schema_for_ref(view.name.clone())?;
-    if !schema.downcast_ref::<ConnectionSchema>().is_some_and(ConnectionSchema::is_kept) {
-        return Ok(());
+/// Whether a table is made in the schema of temporary tables.
+fn is_among_temporary(state: &SessionState, definition: &DdlStatement) -> Result<bool> {
+    let is_among = |name: &TableReference| {
+        name.schema().is_some_and(|schema| catalog::TEMPORARY.contains(&schema)) && is_temporary(state, name).is_some()
+    };
+    let name = match definition {
+        DdlStatement::CreateMemoryTable(table) => return Ok(is_among(&table.name)),
+        DdlStatement::CreateView(view) => &view.name,
+        DdlStatement::CreateExternalTable(table) => &table.name,
+        _ => return Ok(false),
+    };
+    match is_among(name) {
+        true => Err(SqlError::Unsupported(format!("'{name}', a view or a table over files that is temporary"))),
+        false => Ok(false),
     }
+}
+
+/// Refuses a view over a table that ends with the connection: names of a view mean the same to every connection.
+fn check_lasting(view: &CreateView, state: &SessionState) -> Result<()> {
     let mut found = None;
     view.input.apply_nested(|node| {
         if let LogicalPlan::TableScan(scan) = node
@@ -176,7 +190,7 @@ fn check_kept(view: &CreateView, state: &SessionState) -> Result<()> {
         }
         Ok(TreeNodeRecursion::Continue)
     })?;
-    let refused = |table| SqlError::Unsupported(format!("a view that is kept over '{table}', a temporary table"));
+    let refused = |table| SqlError::Unsupported(format!("a view over '{table}', a temporary table"));
     found.map_or(Ok(()), |table| Err(refused(table)))
 }
 

@@ -12,7 +12,7 @@ use futures::StreamExt;
 
 use super::{Connection, Execution};
 use crate::access::Access;
-use crate::catalog::KeptCatalog;
+use crate::catalog::{KeptCatalog, SCHEMA};
 use crate::device_tables;
 use crate::error::{Result, SqlError};
 use crate::exec::EngineTables;
@@ -65,6 +65,13 @@ impl Connection {
                 self.inner.database.shared.catalogs.detach(&name)?;
                 return Ok(self.nothing(report));
             }
+            OwnStatement::Use { names } => {
+                let (catalog, schema) = self.used(&state, &names)?;
+                report.commit()?;
+                self.assign("datafusion.catalog.default_catalog", &catalog, SettingOrigin::Statement)?;
+                self.assign("datafusion.catalog.default_schema", &schema, SettingOrigin::Statement)?;
+                return Ok(self.nothing(report));
+            }
             OwnStatement::SetGlobal { name, value } => {
                 let kept = self.kept_catalog()?;
                 kept.check_writable()?;
@@ -106,6 +113,23 @@ impl Connection {
         let rows = futures::stream::iter([Ok(batch)]);
         let stream = Box::pin(RecordBatchStreamAdapter::new(schema.clone(), rows.boxed()));
         Ok(Execution { schema, stream, report: report.clone(), plan: None, counts: false })
+    }
+
+    /// The catalog and the schema that USE names: a catalog with its first schema, a schema of the one in use, or both.
+    fn used(&self, state: &SessionState, names: &[String]) -> Result<(String, String)> {
+        let now = &state.config_options().catalog.default_catalog;
+        let has = |catalog: &str, schema: &str| {
+            state.catalog_list().catalog(catalog).is_some_and(|catalog| catalog.schema(schema).is_some())
+        };
+        let (catalog, schema) = match names {
+            [catalog, schema] => (catalog.as_str(), schema.as_str()),
+            [name] if has(name, SCHEMA) => (name.as_str(), SCHEMA),
+            names => (now.as_str(), names.last().map_or(SCHEMA, String::as_str)),
+        };
+        match has(catalog, schema) {
+            true => Ok((catalog.to_string(), schema.to_string())),
+            false => Err(SqlError::Planning(format!("there is no catalog or schema '{}'", names.join(".")))),
+        }
     }
 
     /// The catalog that keeps settings.

@@ -43,7 +43,16 @@ pub fn as_written(name: &str) -> String {
 
 /// DataFusion's text on one line, in SQL's words.
 pub(super) fn in_words(text: &str) -> String {
-    types_in_sql(&in_sql(&one_line(text)))
+    let text = types_in_sql(&in_sql(&one_line(text)));
+    let behind = |front: &str| text.strip_prefix(front);
+    // The part behind it says the same.
+    if let Some(rest) = behind("Column in SELECT must be in GROUP BY or an aggregate function: ") {
+        return rest.to_string();
+    }
+    match behind("Cannot coerce arithmetic expression ").and_then(|rest| rest.strip_suffix(" to valid types")) {
+        Some(expression) => format!("there is no {expression}; a CAST may be missing"),
+        None => text,
+    }
 }
 
 /// The front of a text that may have a whole syntax tree in it.

@@ -262,6 +262,15 @@ fn parse(sql: &str) -> Result<Option<Copy>> {
     };
     let Some(direction) = parser.parse_one_of_keywords(&[Keyword::TO, Keyword::FROM]) else { return Ok(None) };
     let is_from = direction == Keyword::FROM;
+    match &parser.peek_token_ref().token {
+        Token::Word(word) if word.keyword == Keyword::STDOUT => {
+            return Err(SqlError::Unsupported("COPY TO STDOUT; write TO '/dev/stdout' (FORMAT csv)".into()));
+        }
+        Token::Word(word) if word.keyword == Keyword::STDIN => {
+            return Err(SqlError::Unsupported("COPY FROM STDIN; write FROM 'file.csv' (FORMAT csv)".into()));
+        }
+        _ => {}
+    }
     let file = match parser.parse_literal_string() {
         Ok(file) => file,
         Err(error) if is_from => return Err(syntax(error)),
@@ -274,9 +283,11 @@ fn parse(sql: &str) -> Result<Option<Copy>> {
             parser.expect_token(&Token::RParen).map_err(syntax)?;
             Some(options)
         }
-        false if with => return Err(SqlError::Syntax("expected (, and options".into())),
-        false if is_from || !columns.is_empty() => Some(Vec::new()),
-        false => None,
+        false => match bare_options(&mut parser).map_err(syntax)? {
+            options if !options.is_empty() => Some(options),
+            _ if with => return Err(SqlError::Syntax("expected (, and options".into())),
+            _ => (is_from || !columns.is_empty()).then(Vec::new),
+        },
     };
     if options.is_some() {
         while parser.consume_token(&Token::SemiColon) {}
@@ -288,6 +299,25 @@ fn parse(sql: &str) -> Result<Option<Copy>> {
         return Err(SqlError::Planning(format!("option {} is given twice", pair[0])));
     }
     Ok(Some(Copy { source, columns, is_from, file, options }))
+}
+
+/// Options without parentheses, as PostgreSQL takes them: `CSV HEADER DELIMITER ';'`.
+fn bare_options(parser: &mut Parser) -> std::result::Result<Vec<(String, Given)>, ParserError> {
+    let mut options = Vec::new();
+    let words = [Keyword::CSV, Keyword::HEADER, Keyword::DELIMITER, Keyword::NULL, Keyword::QUOTE, Keyword::ESCAPE];
+    while let Some(word) = parser.parse_one_of_keywords(&words) {
+        let (name, given) = match word {
+            Keyword::CSV => ("format".to_string(), Given::Value(Box::new(Expr::Identifier(Ident::new("csv"))))),
+            Keyword::HEADER => ("header".to_string(), Given::Nothing),
+            word => {
+                let _ = parser.parse_keyword(Keyword::AS);
+                let text = Value::SingleQuotedString(parser.parse_literal_string()?);
+                (format!("{word:?}").to_lowercase(), Given::Value(Box::new(Expr::value(text))))
+            }
+        };
+        options.push((name, given));
+    }
+    Ok(options)
 }
 
 /// An option of COPY.

@@ -15,6 +15,8 @@
 //! - `j -> 'a' = 'b'` reads as `j -> ('a' = 'b')`. Here arrows bind more closely than comparisons.
 //! - `a = b IN (1, 2)` and `a = b LIKE c` read as `(a = b) IN (1, 2)` and `(a = b) LIKE c`. Here IN, BETWEEN and LIKE
 //!   bind more closely than comparisons, as in PostgreSQL and DuckDB.
+//! - `a ISNULL` reads as `a AS isnull`, and `a NOTNULL` too. Here they are `a IS NULL` and `a IS NOT NULL`, as in
+//!   PostgreSQL and DuckDB.
 //! - `INTERVAL (3) MONTH` reads as the type `INTERVAL(3)` with the value `month`. Here it is three months.
 //! - `x IN list`, without parentheses, is no syntax of sqlparser's. Here it is that of a tree that
 //!   [`super::quantifiers`] makes a call of.
@@ -71,6 +73,17 @@ fn is_interval_of_expression(parser: &Parser) -> bool {
     let [first, open, _, close, behind] = parser.peek_tokens();
     let is_precision = close == Token::RParen && matches!(behind, Token::SingleQuotedString(_));
     matches!(first, Token::Word(word) if word.keyword == Keyword::INTERVAL) && open == Token::LParen && !is_precision
+}
+
+/// Whether ISNULL or NOTNULL comes next, and which; no word of sqlparser's generic dialect.
+fn null_test(parser: &Parser) -> Option<fn(Box<Expr>) -> Expr> {
+    let Token::Word(word) = &parser.peek_token_ref().token else { return None };
+    let is = |name: &str| word.quote_style.is_none() && word.value.eq_ignore_ascii_case(name);
+    match (is("isnull"), is("notnull")) {
+        (true, _) => Some(Expr::IsNull),
+        (_, true) => Some(Expr::IsNotNull),
+        _ => None,
+    }
 }
 
 /// `TRIM(LEADING FROM x)` and `TRIM(FROM x)`, which trim blanks; none if something else comes next.
@@ -203,6 +216,7 @@ impl Dialect for SessionDialect {
             | Token::Gt
             | Token::GtEq
             | Token::Spaceship => Some(Ok(self.of_comparisons())),
+            Token::Word(_) if null_test(parser).is_some() => Some(Ok(self.prec_value(Precedence::Is))),
             _ => is_power(parser).then(|| Ok(self.of_powers())),
         }
     }
@@ -217,6 +231,10 @@ impl Dialect for SessionDialect {
     }
 
     fn supports_order_by_all(&self) -> bool {
+        true
+    }
+
+    fn supports_alter_column_type_using(&self) -> bool {
         true
     }
 
@@ -253,6 +271,10 @@ impl Dialect for SessionDialect {
                 op: BinaryOperator::PGExp,
                 right: Box::new(right),
             }));
+        }
+        if let Some(test) = null_test(parser) {
+            parser.next_token();
+            return Some(Ok(test(Box::new(left.clone()))));
         }
         if let Some(parsed) = in_list(parser, left, precedence) {
             return Some(parsed);

@@ -10,15 +10,16 @@ use crate::error::{Result, SqlError};
 use crate::lexer::{Kind, Token, tokens};
 
 /// Statements that are read as others: their words, and what is read.
-const READ: [(&str, &str); 9] = [
-    ("describe", "SHOW TABLES"),
+const READ: [(&str, &str); 10] = [
+    ("describe", TABLES),
     ("pragma database_list", DATABASES),
     ("pragma show_databases", DATABASES),
-    ("pragma show_tables", "SHOW TABLES"),
+    ("pragma show_tables", TABLES),
     ("pragma show_tables_expanded", ALL_TABLES),
     ("pragma version", "SELECT version()"),
     ("show all tables", ALL_TABLES),
     ("show databases", DATABASES),
+    ("show tables", TABLES),
     ("show schemas", "SELECT DISTINCT schema_name FROM information_schema.schemata ORDER BY schema_name"),
 ];
 const DATABASES: &str =
@@ -29,12 +30,14 @@ const ALL_TABLES: &str = "SELECT table_catalog AS database, table_schema AS sche
                           FROM information_schema.columns WHERE table_schema <> 'information_schema' \
                           GROUP BY table_catalog, table_schema, table_name \
                           ORDER BY table_catalog, table_schema, table_name";
+const TABLES: &str = "SELECT table_catalog, table_schema, table_name, table_type FROM information_schema.tables \
+                      WHERE table_schema <> 'information_schema' ORDER BY table_catalog, table_schema, table_name";
 /// What describes the table that stands behind it.
 const DESCRIBED: [&str; 2] = ["pragma table_info", "pragma show"];
 /// What SHOW has of its own.
 const SHOWN: [&str; 3] = ["all", "functions", "tables"];
 /// Statements that are refused, by how they begin, and what to write.
-const REFUSED: [(&str, &str); 25] = [
+const REFUSED: [(&str, &str); 24] = [
     ("abort", TRANSACTIONS),
     ("analyze", "ANALYZE; statistics are those of the files and tables when they are read"),
     ("begin", TRANSACTIONS),
@@ -58,7 +61,6 @@ const REFUSED: [(&str, &str); 25] = [
     ("set variable", VARIABLES),
     ("start transaction", TRANSACTIONS),
     ("update extensions", EXTENSIONS),
-    ("use", "USE; SET datafusion.catalog.default_schema = 'name', or default_catalog"),
     ("vacuum", "VACUUM; rows that are gone take no room"),
 ];
 const TRANSACTIONS: &str =
@@ -115,6 +117,12 @@ pub(super) fn as_ours(state: &SessionState, sql: &str) -> Result<Option<String>>
     }
 }
 
+/// What a statement of these words alone is read as.
+pub(super) fn read_as(words: &str) -> Option<&'static str> {
+    let words = words.to_lowercase();
+    READ.iter().find(|(theirs, _)| *theirs == words).map(|(_, ours)| *ours)
+}
+
 /// Whether a statement begins with a word of those above, or with a comment.
 fn may_be_read(sql: &str) -> bool {
     let sql = sql.trim_start();
@@ -153,7 +161,7 @@ mod tests {
         assert_eq!(ours("PRAGMA table_info('a.b')"), Ok(Some("DESCRIBE a.b".into())));
         assert_eq!(ours(" table t ORDER BY a"), Ok(Some(" FROM  t ORDER BY a".into())));
         for sql in
-            ["SELECT 1", "SHOW TABLES", "SHOW x", "SET a = 1", "CREATE TABLE t (a INT)", "-- nothing", "DESCRIBE t"]
+            ["SELECT 1", "SHOW FUNCTIONS", "SHOW x", "SET a = 1", "CREATE TABLE t (a INT)", "-- nothing", "DESCRIBE t"]
         {
             assert_eq!(ours(sql), Ok(None), "{sql}");
         }

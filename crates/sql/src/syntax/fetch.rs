@@ -1,12 +1,13 @@
-//! FETCH: `FETCH FIRST n ROWS ONLY` is `LIMIT n`; with TIES and PERCENT it is a condition on ranks.
+//! FETCH: `FETCH FIRST n ROWS ONLY` is `LIMIT n`; with TIES and PERCENT it is a condition on ranks, as is `LIMIT n%`.
 //!
 //! DataFusion 55.2 has neither. `FETCH FIRST n ROWS WITH TIES` keeps the rows whose rank in the query's order is n at
-//! most, or that of the last row before it and OFFSET's; PERCENT counts the rows, rounded up, and then does the same by
-//! numbers of rows. The condition is one of QUALIFY, around the query where it has DISTINCT, QUALIFY or set operations.
+//! most, or that of the last row before it and OFFSET's; PERCENT counts the rows, rounded up (of LIMIT down, as in
+//! DuckDB), and then does the same by numbers of rows. The condition is one of QUALIFY, around the query where it has
+//! DISTINCT, QUALIFY or set operations.
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Fetch, Ident, LimitClause, Offset, OrderBy, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr,
-    TableWithJoins, Value,
+    Expr, Fetch, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, LimitClause, Offset, OrderBy,
+    OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, TableWithJoins, Value,
 };
 
 use super::expansions;
@@ -20,8 +21,16 @@ use crate::error::{Result, SqlError};
 /// [`SqlError::Syntax`] for LIMIT beside it and WITH TIES without ORDER BY; [`SqlError::Unsupported`] for an order
 /// whose keys cannot be named.
 pub(super) fn as_limit(query: &mut Query) -> Result<()> {
-    let Some(Fetch { with_ties, percent, quantity }) = query.fetch.take() else { return Ok(()) };
-    let rows = quantity.unwrap_or_else(|| Expr::value(Value::Number("1".into(), false)));
+    let share = take_share(query)?;
+    let (rows, with_ties, percent, rounded) = match (share, query.fetch.take()) {
+        (Some(share), None) => (share, false, true, "floor"),
+        (Some(_), Some(_)) => return Err(SqlError::Syntax("LIMIT and FETCH stand in one query".into())),
+        (None, Some(Fetch { with_ties, percent, quantity })) => {
+            let rows = quantity.unwrap_or_else(|| Expr::value(Value::Number("1".into(), false)));
+            (rows, with_ties, percent, "ceil")
+        }
+        (None, None) => return Ok(()),
+    };
     let offset = match &query.limit_clause {
         None => None,
         Some(LimitClause::LimitOffset { limit: None, offset, limit_by: _ }) => offset.as_ref(),
@@ -61,7 +70,7 @@ pub(super) fn as_limit(query: &mut Query) -> Result<()> {
     };
     let function = if with_ties { "rank" } else { "row_number" };
     let last = match percent {
-        true => format!("CAST(ceil(CAST(({rows}) AS DOUBLE) * count(*) OVER () / 100) AS BIGINT)"),
+        true => format!("CAST({rounded}(CAST(({rows}) AS DOUBLE) * count(*) OVER () / 100) AS BIGINT)"),
         false => format!("({rows})"),
     };
     let text = format!("{function}() OVER ({order}) <= {last} + ({skipped})");
@@ -72,10 +81,36 @@ pub(super) fn as_limit(query: &mut Query) -> Result<()> {
     Ok(())
 }
 
-/// True if the text of a statement may have a FETCH with TIES or PERCENT, whose columns need names.
+/// Takes a share of rows out of LIMIT.
+fn take_share(query: &mut Query) -> Result<Option<Expr>> {
+    let Some(LimitClause::LimitOffset { limit, offset, limit_by: _ }) = &mut query.limit_clause else {
+        return Ok(None);
+    };
+    let Some(Expr::Function(Function { name, args: FunctionArguments::List(list), .. })) = &*limit else {
+        return Ok(None);
+    };
+    let is_share = name.0.first().and_then(|part| part.as_ident()).is_some_and(|name| name.value == expansions::SHARE);
+    let [FunctionArg::Unnamed(FunctionArgExpr::Expr(share))] = list.args.as_slice() else { return Ok(None) };
+    if !is_share {
+        return Ok(None);
+    }
+    let share = share.clone();
+    if share.to_string().parse::<f64>().is_ok_and(|share| share > 100.0) {
+        return Err(SqlError::Planning(format!("LIMIT of {share} percent; a share is 0 to 100")));
+    }
+    *limit = None;
+    if offset.is_none() {
+        query.limit_clause = None;
+    }
+    Ok(Some(share))
+}
+
+/// True if the text of a statement may have a FETCH with TIES or PERCENT or a LIMIT with a share, whose columns need
+/// names.
 pub(super) fn needs_names(sql: &str) -> bool {
     let sql = sql.to_ascii_lowercase();
-    sql.contains("fetch") && (sql.contains("ties") || sql.contains("percent"))
+    let has = |word: &str| sql.contains(word);
+    has("fetch") && (has("ties") || has("percent")) || has("limit") && (has("%") || has("percent"))
 }
 
 /// Whether the rows of a SELECT are those that its order is about.

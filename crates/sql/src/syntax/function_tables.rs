@@ -1,8 +1,9 @@
 //! Functions in FROM.
 //!
 //! - `FROM generate_series(1, 3) g` has a column `g`, `FROM range(3)` a column `range` and `FROM unnest(l)` a column
-//!   `unnest`, as in PostgreSQL and DuckDB. DataFusion 55.2 calls them `value` and by the text of the call: the name is
-//!   given to those that a query calls by it.
+//!   `unnest`, as in PostgreSQL and DuckDB; behind an alias the function's name is known too, as in DuckDB. DataFusion
+//!   55.2 calls them `value` and by the text of the call: series keep that name where a statement calls it, and a
+//!   column of `unnest` is named where a query calls it so.
 //! - `unnest([t.a, t.b])` reads columns of tables before it. DataFusion plans the items of a list in brackets without
 //!   the columns around, those of `make_array(t.a, t.b)` with them.
 //!
@@ -11,39 +12,80 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
+use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query, SetExpr, TableAlias,
-    TableAliasColumnDef, TableFactor, VisitorMut,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Join, ObjectName, Query, Select, SetExpr,
+    TableAlias, TableAliasColumnDef, TableFactor, VisitorMut,
 };
 
 use super::items::folded;
-use super::relations::parts;
+use super::relations::{self, parts};
 use super::{call, visits};
 
 /// The column of a series.
 const VALUE: &str = "value";
 
-/// Names columns of functions in a query's own FROM by which it calls them.
-pub(super) fn name_columns(query: &mut Query) {
-    let mut names = HashSet::new();
-    each(&mut query.body, &mut |factor| names.extend(name_of(factor).as_ref().map(folded)));
-    if names.is_empty() {
+/// Names columns of functions in a query's own FROM, of a statement that calls a column `value` or none.
+pub(super) fn name_columns(query: &mut Query, calls_value: bool) {
+    let mut is_any = false;
+    each(&mut query.body, &mut |factor| is_any |= names_of(factor).is_some());
+    if !is_any {
         return;
     }
     let mut called = Called::default();
     let _ = visits::visit_mut(query, &mut called);
-    let is_called = |name: &String| called.columns.contains(name) && !called.values_of.contains(name);
     each(&mut query.body, &mut |factor| {
-        let Some(name) = name_of(factor).filter(|name| is_called(&folded(name))) else { return };
+        let Some((table, function)) = names_of(factor) else { return };
+        let is_series = matches!(factor, TableFactor::Table { .. });
+        let own = folded(&table);
+        let calls = |column: &Ident| {
+            let column = folded(column);
+            called.columns.contains(&column) || called.of_tables.contains(&(own.clone(), column))
+        };
+        let name = match () {
+            () if called.of_tables.contains(&(own.clone(), VALUE.into())) => return,
+            () if calls(&table) => table.clone(),
+            () if calls(&function) => function,
+            () if calls_value || !is_series => return,
+            () => table.clone(),
+        };
         if let TableFactor::Table { alias, .. } | TableFactor::UNNEST { alias, .. } = factor {
-            let columns = vec![TableAliasColumnDef { name: name.clone(), data_type: None }];
-            *alias = Some(TableAlias { explicit: true, name, columns, at: None });
+            let columns = vec![TableAliasColumnDef { name, data_type: None }];
+            *alias = Some(TableAlias { explicit: true, name: table, columns, at: None });
         }
     });
 }
 
-/// The name of the only column of a function's table that has no other.
-fn name_of(factor: &TableFactor) -> Option<Ident> {
+/// Whether a statement calls a column `value`, by USING too.
+pub(super) fn calls_value(parsed: &mut ParsedStatement) -> bool {
+    struct Find;
+    impl VisitorMut for Find {
+        type Break = ();
+        fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+            let names = |join: &Join| relations::using(&join.join_operator).iter().any(is_value);
+            match select.from.iter().flat_map(|tables| &tables.joins).any(names) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        }
+        fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+            match expr {
+                Expr::Identifier(name) if folded(name) == VALUE => ControlFlow::Break(()),
+                Expr::CompoundIdentifier(names) if names.iter().any(|name| folded(name) == VALUE) => {
+                    ControlFlow::Break(())
+                }
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    fn is_value(name: &ObjectName) -> bool {
+        parts(name).and_then(|parts| parts.last().map(folded)).as_deref() == Some(VALUE)
+    }
+    super::visit(parsed, &mut Find).is_break()
+}
+
+/// The name of the table of a function that has one column, and that of the function.
+fn names_of(factor: &TableFactor) -> Option<(Ident, Ident)> {
     let (function, alias) = match factor {
         TableFactor::Table { name, args: Some(_), alias, .. } => {
             let function = parts(name)?.pop()?;
@@ -57,9 +99,9 @@ fn name_of(factor: &TableFactor) -> Option<Ident> {
         _ => return None,
     };
     match alias {
-        Some(alias) if alias.columns.is_empty() => Some(alias.name.clone()),
+        Some(alias) if alias.columns.is_empty() => Some((alias.name.clone(), function)),
         Some(_) => None,
-        None => Some(function),
+        None => Some((function.clone(), function)),
     }
 }
 
@@ -83,8 +125,8 @@ fn each(body: &mut SetExpr, found: &mut dyn FnMut(&mut TableFactor)) {
 struct Called {
     /// Those without a table.
     columns: HashSet<String>,
-    /// Tables whose column `value` is called.
-    values_of: HashSet<String>,
+    /// Those behind the name of a table.
+    of_tables: HashSet<(String, String)>,
 }
 
 impl VisitorMut for Called {
@@ -94,10 +136,8 @@ impl VisitorMut for Called {
         match expr {
             Expr::Identifier(name) => _ = self.columns.insert(folded(name)),
             Expr::CompoundIdentifier(names) => {
-                if let [table, column] = names.as_slice()
-                    && folded(column) == VALUE
-                {
-                    self.values_of.insert(folded(table));
+                if let [table, column] = names.as_slice() {
+                    self.of_tables.insert((folded(table), folded(column)));
                 }
             }
             _ => {}

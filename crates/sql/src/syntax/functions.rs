@@ -280,8 +280,10 @@ pub(super) fn with_lambdas(state: &SessionState, parsed: &mut ParsedStatement) {
                 && let Some(name) = part.as_ident().map(folded)
             {
                 let own = RENAMED.iter().find(|(other, _)| *other == name).map_or(name.as_str(), |(_, own)| *own);
-                if self.0.higher_order_functions().contains_key(own) {
-                    lambdas::of_arguments(function);
+                if name == "columns" {
+                    lambdas::of_arguments(function, 0);
+                } else if self.0.higher_order_functions().contains_key(own) {
+                    lambdas::of_arguments(function, 1);
                 }
             }
             ControlFlow::Continue(())

@@ -254,7 +254,8 @@ pub(super) fn call_of_columns(expr: &Expr) -> Option<&FunctionArgExpr> {
     part.as_ident().is_some_and(|name| folded(name) == "columns").then_some(argument)
 }
 
-/// Shows each name in a tree, but for those of subqueries and those of parameters of lambdas.
+/// Shows each name in a tree, whole or of several parts, but for those of subqueries and those of parameters of
+/// lambdas.
 pub(super) fn each_name(tree: &mut impl VisitMut, found: &mut dyn FnMut(&mut Expr)) {
     struct Names<'a> {
         depth: usize,
@@ -280,6 +281,12 @@ pub(super) fn each_name(tree: &mut impl VisitMut, found: &mut dyn FnMut(&mut Exp
         fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
             match expr {
                 Expr::Identifier(name) if self.depth == 0 && !self.parameters.contains(&folded(name)) => {
+                    (self.found)(expr);
+                }
+                Expr::CompoundIdentifier(names)
+                    if self.depth == 0
+                        && names.first().is_some_and(|name| !self.parameters.contains(&folded(name))) =>
+                {
                     (self.found)(expr);
                 }
                 Expr::Lambda(lambda) => {

@@ -2,6 +2,7 @@
 //!
 //! An arrow is JSON's operator, too, and binds as closely as others of PostgreSQL's do. In an argument of a function
 //! that takes lambdas, the first name of an expression with an arrow behind it is a parameter, and the rest the body.
+//! All are shown with the word, so that texts of queries have lambdas wherever they stand.
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, LambdaFunction,
@@ -10,22 +11,23 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 
-/// Makes lambdas of the arguments behind the first one.
-pub(super) fn of_arguments(function: &mut Function) {
+/// Makes lambdas of the arguments behind so many.
+pub(super) fn of_arguments(function: &mut Function, behind: usize) {
     let FunctionArguments::List(list) = &mut function.args else { return };
-    for argument in list.args.iter_mut().skip(1) {
+    for argument in list.args.iter_mut().skip(behind) {
         if let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = argument
             && let Some(parameters) = take_parameters(expr)
         {
             let body = std::mem::replace(expr, Expr::value(Value::Null));
-            *expr = lambda(parameters, body, LambdaSyntax::Arrow);
+            *expr = lambda(parameters, body);
         }
     }
 }
 
-fn lambda(parameters: Vec<Ident>, body: Expr, syntax: LambdaSyntax) -> Expr {
+fn lambda(parameters: Vec<Ident>, body: Expr) -> Expr {
     let parameters = parameters.into_iter().map(|name| LambdaFunctionParameter { name, data_type: None }).collect();
-    Expr::Lambda(LambdaFunction { params: OneOrManyWithParens::Many(parameters), body: Box::new(body), syntax })
+    let (params, syntax) = (OneOrManyWithParens::Many(parameters), LambdaSyntax::LambdaKeyword);
+    Expr::Lambda(LambdaFunction { params, body: Box::new(body), syntax })
 }
 
 /// Takes the parameters in front of an expression, which becomes the body.
@@ -80,7 +82,7 @@ pub(super) fn behind_word(parser: &mut Parser) -> Option<Result<Expr, ParserErro
     parser.next_token();
     let parsed = parser.parse_comma_separated(Parser::parse_identifier).and_then(|parameters| {
         parser.expect_token(&Token::Colon)?;
-        Ok(lambda(parameters, parser.parse_expr()?, LambdaSyntax::LambdaKeyword))
+        Ok(lambda(parameters, parser.parse_expr()?))
     });
     Some(parsed)
 }

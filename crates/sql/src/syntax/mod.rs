@@ -39,6 +39,7 @@ mod shape;
 mod signs;
 mod similar;
 mod statements;
+mod temporary;
 mod times;
 mod units;
 mod unread;
@@ -157,6 +158,7 @@ fn read(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
     shape::settle(&mut parsed, limit)?;
     readers::as_names(&mut parsed, sql);
     macros::as_views(state, &mut parsed, sql);
+    temporary::with_lasting(state, &mut parsed);
     // A comprehension of lists has lambdas, too.
     if sql.contains("->") || sql.contains('[') {
         functions::with_lambdas(state, &mut parsed);
@@ -171,7 +173,8 @@ fn mend(state: &SessionState, parsed: &mut ParsedStatement, sql: &str) -> Result
     if fetch::needs_names(sql) {
         names::keep(parsed, sql);
     }
-    let mut mends = Mends { scopes: scopes::Scopes::counted(parsed), ..Mends::default() };
+    let calls_value = function_tables::calls_value(parsed);
+    let mut mends = Mends { scopes: scopes::Scopes::counted(parsed), calls_value, ..Mends::default() };
     if visit(parsed, &mut mends).is_break() {
         return Err(mends.refused.unwrap_or_else(|| SqlError::Syntax("expected a statement".into())));
     }
@@ -254,6 +257,8 @@ struct Mends {
     refused: Option<SqlError>,
     /// Whether a join has USING or is NATURAL.
     merges_columns: bool,
+    /// Whether a column is called as DataFusion calls that of a series.
+    calls_value: bool,
     windows: windows::Windows,
     scopes: scopes::Scopes,
 }
@@ -316,7 +321,7 @@ impl VisitorMut for Mends {
 
     /// FETCH is LIMIT; columns of functions have names; names of WITH and of windows begin.
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        function_tables::name_columns(query);
+        function_tables::name_columns(query, self.calls_value);
         self.scopes.enter(query);
         let done = self.windows.enter_query(query).and_then(|()| fetch::as_limit(query));
         self.go_on(done)

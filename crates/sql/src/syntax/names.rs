@@ -17,6 +17,7 @@ use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Toke
 
 use super::dialect::SessionDialect;
 use super::items::{column_name, folded, has_columns};
+use super::relations;
 
 /// Longest name, in characters; a longer text is left to DataFusion.
 const NAME_CHARACTERS_MAX: usize = 1_000;
@@ -44,6 +45,9 @@ impl VisitorMut for Names<'_> {
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         let at = self.selects.get(&select.select_token.0.span.start);
+        if at.is_some() {
+            name_fields(select);
+        }
         if let Some(&at) = at
             && select.projection.iter().any(|item| matches!(item, SelectItem::UnnamedExpr(expr) if is_unnamed(expr)))
             && let Some(texts) = texts(&self.tokens[at + 1..], select.projection.len())
@@ -61,6 +65,31 @@ impl VisitorMut for Names<'_> {
             }
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// Gives fields of structs, `s.x`, the name of the field: what stands before it is no table of FROM.
+fn name_fields(select: &mut Select) {
+    let mut tables = Vec::new();
+    select
+        .from
+        .iter()
+        .for_each(|from| relations::each_factor(from, &mut |factor| tables.extend(relations::name_of(factor))));
+    let is_of = |before: &[Ident]| {
+        let own = |table: &Vec<Ident>| {
+            table.len() >= before.len()
+                && table.iter().rev().zip(before.iter().rev()).all(|(a, b)| folded(a) == folded(b))
+        };
+        tables.iter().any(own)
+    };
+    for item in &mut select.projection {
+        if let SelectItem::UnnamedExpr(Expr::CompoundIdentifier(names)) = item
+            && let Some((name, before)) = names.split_last()
+            && !is_of(before)
+        {
+            let alias = Ident::with_quote('"', folded(name));
+            *item = SelectItem::ExprWithAlias { expr: Expr::CompoundIdentifier(std::mem::take(names)), alias };
+        }
     }
 }
 

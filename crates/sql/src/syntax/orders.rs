@@ -1,8 +1,8 @@
 //! `ORDER BY ALL`: by all columns, from left to right.
 //!
 //! DataFusion 55.2 sorts by select items that are columns alone, and a set operation not at all. Here the order is one
-//! by the numbers of the columns. Where a select list has a wildcard, they are DataFusion's to find, and set operations
-//! BY NAME are refused.
+//! by the numbers of the columns. Where a select list has a wildcard, they are DataFusion's to find; of a set
+//! operation BY NAME or of wildcards the plan tells them ([`super::expansions`]).
 
 use datafusion::sql::sqlparser::ast::{
     Expr, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, SetQuantifier, Value,
@@ -11,7 +11,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::names::spreads;
 
 /// How many columns a query has; none where that is not known of its text.
-pub(super) fn column_count(query: &SetExpr) -> Option<usize> {
+fn column_count(query: &SetExpr) -> Option<usize> {
     match query {
         SetExpr::Select(select) => {
             let is_one = |item: &SelectItem| match item {
@@ -32,11 +32,23 @@ pub(super) fn column_count(query: &SetExpr) -> Option<usize> {
     }
 }
 
+/// Whether the order is by all columns of more than a SELECT, and the text does not tell them.
+pub(super) fn is_of_unknown(query: &Query) -> bool {
+    let is_all = query.order_by.as_ref().is_some_and(|order_by| matches!(order_by.kind, OrderByKind::All(_)));
+    is_all && !matches!(*query.body, SetExpr::Select(_)) && column_count(&query.body).is_none()
+}
+
 /// Gives the columns of `ORDER BY ALL` by their numbers.
 pub(super) fn by_number(query: &mut Query) {
+    if let Some(columns) = column_count(&query.body) {
+        by_all(query, columns);
+    }
+}
+
+/// Gives the columns of `ORDER BY ALL`, so many, by their numbers.
+pub(super) fn by_all(query: &mut Query, columns: usize) {
     if let Some(order_by) = &mut query.order_by
         && let OrderByKind::All(options) = order_by.kind
-        && let Some(columns) = column_count(&query.body)
     {
         let key = |number: usize| OrderByExpr {
             expr: Expr::value(Value::Number(number.to_string(), false)),

@@ -87,6 +87,18 @@ fn in_tables(table: &TableWithJoins) -> bool {
 
 /// Whether a join merges columns in a way that is known here.
 pub(super) fn merges(operator: &JoinOperator) -> bool {
+    matches!(constraint(operator), Some(JoinConstraint::Using(_) | JoinConstraint::Natural))
+}
+
+/// The columns that a join merges by USING.
+pub(super) fn using(operator: &JoinOperator) -> &[ObjectName] {
+    match constraint(operator) {
+        Some(JoinConstraint::Using(names)) => names,
+        _ => &[],
+    }
+}
+
+fn constraint(operator: &JoinOperator) -> Option<&JoinConstraint> {
     use JoinOperator::*;
     match operator {
         Join(constraint)
@@ -99,10 +111,8 @@ pub(super) fn merges(operator: &JoinOperator) -> bool {
         | LeftSemi(constraint)
         | LeftAnti(constraint)
         | RightSemi(constraint)
-        | RightAnti(constraint) => {
-            matches!(constraint, JoinConstraint::Using(_) | JoinConstraint::Natural)
-        }
-        _ => false,
+        | RightAnti(constraint) => Some(constraint),
+        _ => None,
     }
 }
 
@@ -123,6 +133,16 @@ pub(super) fn below(with: With, query: Box<Query>) -> Box<Query> {
     *outer.body = SetExpr::Query(query);
     outer.with = Some(with);
     outer
+}
+
+/// Shows each table that a FROM joins, those of joins in parentheses too.
+pub(super) fn each_factor(table: &TableWithJoins, found: &mut dyn FnMut(&TableFactor)) {
+    for factor in std::iter::once(&table.relation).chain(table.joins.iter().map(|join| &join.relation)) {
+        match factor {
+            TableFactor::NestedJoin { table_with_joins, alias: None } => each_factor(table_with_joins, found),
+            other => found(other),
+        }
+    }
 }
 
 /// The name by which columns of a table are called.

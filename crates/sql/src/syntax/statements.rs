@@ -14,7 +14,9 @@ use crate::error::SqlError;
 /// The alias of a key of GROUP BY.
 pub(super) const KEY: &str = "\u{2063}key";
 /// The function that SUMMARIZE is read as.
-pub(super) const NAME: &str = "\u{2063}summarize";
+pub(super) const SUMMARIZE: &str = "\u{2063}summarize";
+/// The function that DESCRIBE is read as where a query stands.
+pub(super) const DESCRIBE: &str = "\u{2063}describe";
 
 /// The statement that begins here, if it is one of these.
 pub(super) fn statement(parser: &mut Parser) -> Option<Result<Statement, ParserError>> {
@@ -30,16 +32,28 @@ pub(super) fn statement(parser: &mut Parser) -> Option<Result<Statement, ParserE
 }
 
 fn summarize(parser: &mut Parser) -> Result<Box<Query>, ParserError> {
+    let query = subject(parser)?;
+    told_of(SUMMARIZE, query).map_err(refused)
+}
+
+/// `DESCRIBE table`, `DESCRIBE query` and `SHOW table`, whose word comes next, as a query.
+pub(super) fn described(parser: &mut Parser) -> Result<Box<Query>, ParserError> {
+    parser.next_token();
+    let query = subject(parser)?;
+    told_of(DESCRIBE, query).map_err(refused)
+}
+
+/// What a statement tells of: a query, or all of a table.
+fn subject(parser: &mut Parser) -> Result<Box<Query>, ParserError> {
     let begins_query = match &parser.peek_token_ref().token {
         Token::Word(word) => matches!(word.keyword, Keyword::SELECT | Keyword::WITH | Keyword::VALUES | Keyword::FROM),
         Token::LParen => true,
         _ => false,
     };
-    let query = match begins_query {
-        true => parser.parse_query()?,
-        false => all_of(parser.parse_table_factor()?)?,
-    };
-    summarized(query).map_err(refused)
+    match begins_query {
+        true => parser.parse_query(),
+        false => all_of(parser.parse_table_factor()?),
+    }
 }
 
 fn all_of(relation: TableFactor) -> Result<Box<Query>, ParserError> {
@@ -152,12 +166,12 @@ fn unpivot(parser: &mut Parser) -> Result<Box<Query>, ParserError> {
     Ok(query)
 }
 
-/// `SELECT * FROM summarize((query))`.
-fn summarized(query: Box<Query>) -> Result<Box<Query>, SqlError> {
+/// `SELECT * FROM function((query))`.
+fn told_of(function: &str, query: Box<Query>) -> Result<Box<Query>, SqlError> {
     relations::all_of(TableWithJoins {
         relation: TableFactor::Function {
             lateral: false,
-            name: ObjectName::from(vec![Ident::with_quote('"', NAME)]),
+            name: ObjectName::from(vec![Ident::with_quote('"', function)]),
             args: vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Subquery(query)))],
             with_ordinality: false,
             alias: None,

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::process::Command;
+use std::time::Duration;
 
 use crate::commands::{Next, file, unquoted};
 use crate::console::print as write;
@@ -21,6 +22,22 @@ pub(super) fn go(runner: &mut Runner, reader: &mut StatementReader, name: &str, 
     runner.once.target = target.or(runner.once.target.take());
     runner.once.is_expanded = is_expanded;
     runner.statement(&sql).map(|()| Next::Prompt)
+}
+
+/// Runs the buffer again and again, until Ctrl-C.
+pub(super) fn watch(runner: &mut Runner, reader: &mut StatementReader, seconds: &str) -> Result<Next> {
+    check_interactive(runner, "\\watch")?;
+    let refused = || CliError::Command(format!("\\watch takes a number of seconds, not '{seconds}'"));
+    let seconds = if seconds.is_empty() { "2" } else { seconds.trim_start_matches("i=") };
+    let pause = seconds.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let pause = pause.ok_or_else(refused)?;
+    let sql = reader.take().ok_or_else(|| CliError::Command("there is no statement to run".into()))?;
+    loop {
+        runner.statement(&sql)?;
+        if runner.pause(pause)? {
+            return Ok(Next::Prompt);
+        }
+    }
 }
 
 /// A file that takes one result, if the connection may write it.

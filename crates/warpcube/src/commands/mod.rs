@@ -78,7 +78,7 @@ const fn command(
 
 /// Every command, as help lists them.
 #[rustfmt::skip]
-pub(crate) static COMMANDS: [Command; 28] = [
+pub(crate) static COMMANDS: [Command; 29] = [
     command("\\!", &[".shell", ".system"], "command", Takes::Nothing,
         "run a command of the system", |runner, _, line| buffer::system(runner, line)),
     command("\\copy", &[], "t to 'file'", Takes::Nothing,
@@ -138,6 +138,8 @@ pub(crate) static COMMANDS: [Command; 28] = [
     command("\\timing", &[".timer"], "[on|off]", SWITCH,
         "show whether times are written after each statement, or switch them",
         |runner, _, value| display::timing(runner, value)),
+    command("\\watch", &[], "[seconds]", Takes::Nothing,
+        "run the buffer or the last statement again and again, each two seconds, until Ctrl-C", buffer::watch),
     command("\\x", &[], "[on|off|auto]", Takes::Words(&["auto", "off", "on"]),
         "write tables with one line a value, or no longer; auto: if they are wider than the screen",
         |runner, _, value| display::expanded(runner, value)),
@@ -148,11 +150,25 @@ const SHORT: [(&str, &str); 3] =
     [(".maxrows", "\\pset maxrows"), (".nullvalue", "\\pset null"), (".pager", "\\pset pager")];
 
 /// Names of other shells that have no command, each with what to type.
-const ANSWERS: [(&[&str], &str); 9] = [
+const ANSWERS: [(&[&str], &str); 20] = [
     (&[".import", "\\copyfrom"], "CREATE TABLE t AS SELECT * FROM 'file.csv'"),
-    (&[".open", "\\c", "\\connect"], "SELECT … FROM 'file.parquet': files need no database"),
+    (
+        &[".open", "\\c", "\\connect"],
+        "ATTACH 'folder' AS name and USE name for a catalog; FROM 'file.parquet' needs none",
+    ),
+    (&[".cd", "\\cd"], "paths from the root, or start the program in the folder"),
+    (&[".bail"], "--continue-on-error behind the program's name; a script ends at its first error without it"),
+    (&[".changes", "\\conninfo"], "\\timing for rows and time behind each statement, \\device, \\l"),
+    (&[".indexes", ".indices", "\\di"], "\\d t: tables have keys, and no indexes"),
+    (&["\\du", "\\dp", "\\z", "\\password"], "\\dt: there are no users, and no rights"),
+    (&["\\ds", "\\dT", "\\dD"], "\\h CREATE TABLE: there are no sequences, and no types of one's own"),
+    (&["\\gset", "\\gexec", "\\if", "\\prompt"], "CREATE MACRO name() AS value for a value with a name"),
+    (&[".prompt", ".echo", ".log", ".highlight", "\\encoding"], "\\pset for how results look, \\s for all settings"),
+    (&[".rows", ".large_number_rendering", ".thousand_sep", ".decimal_sep"], "\\format, or format(…) in the query"),
+    (&[".excel"], "COPY t TO 'file.csv'"),
+    (&["\\crosstabview"], "PIVOT t ON column USING sum(value)"),
     (&[".separator", "\\f"], "\\format csv, tsv or list"),
-    (&[".headers", ".header", "\\t"], "COPY … TO 'file' OPTIONS ('format.has_header' 'false')"),
+    (&[".headers", ".header", "\\t"], "COPY … TO 'file' (FORMAT csv, HEADER false) for values without names"),
     (&[".maxwidth", ".width", ".columns"], "\\format box for all columns, \\x for one line a value"),
     (&[".dump"], "COPY t TO 't.parquet' for each table"),
     (&[".explain"], "EXPLAIN"),

@@ -5,14 +5,14 @@ use crate::console::print;
 use crate::error::{CliError, Result};
 
 /// Statements by name, each with its form.
-pub(crate) static STATEMENTS: [(&str, &str); 33] = [
+pub(crate) static STATEMENTS: [(&str, &str); 34] = [
     (
         "SELECT",
         "[WITH [RECURSIVE] name AS (query), …]\nSELECT [ALL | DISTINCT [ON (expression, …)]] expression [AS name], …\n\
          [FROM table | 'file' | (query) | function(…) [AS name], … [JOIN … ON … | USING (…)]]\n[WHERE condition]\n\
          [GROUP BY expression, … | ALL | ROLLUP (…) | CUBE (…) | GROUPING SETS (…)]\n[HAVING condition]\n\
          [WINDOW name AS (…)]\n[QUALIFY condition]\n[UNION | INTERSECT | EXCEPT [ALL] query]\n\
-         [ORDER BY expression [ASC | DESC] [NULLS FIRST | LAST], …]\n[LIMIT rows] [OFFSET rows]",
+         [ORDER BY expression [ASC | DESC] [NULLS FIRST | LAST], …]\n[LIMIT rows | share%] [OFFSET rows]",
     ),
     ("VALUES", "VALUES (expression, …), …"),
     (
@@ -37,7 +37,7 @@ pub(crate) static STATEMENTS: [(&str, &str); 33] = [
     (
         "ALTER TABLE",
         "ALTER TABLE [IF EXISTS] table\nADD [COLUMN] name type | DROP [COLUMN] name | RENAME [COLUMN] name TO name |\n\
-         RENAME TO name | ALTER [COLUMN] name SET DATA TYPE type | SET | DROP DEFAULT | NOT NULL, …",
+         RENAME TO name | ALTER [COLUMN] name TYPE type [USING expression] | SET | DROP DEFAULT | NOT NULL, …",
     ),
     (
         "CREATE EXTERNAL TABLE",
@@ -57,6 +57,7 @@ pub(crate) static STATEMENTS: [(&str, &str); 33] = [
     ),
     ("ATTACH", "ATTACH 'folder' [AS name] [(READ_ONLY)]"),
     ("DETACH", "DETACH name"),
+    ("USE", "USE catalog | schema | catalog.schema"),
     (
         "PIVOT",
         "PIVOT table ON column [IN (value, …)], … [USING aggregate(…), …] [GROUP BY column, …]\n\

@@ -55,7 +55,7 @@ fn definitions_and_settings_are_kept_and_rows_in_memory_are_not() {
     assert_eq!(run(&place, &["c"], tables).ok(), expected);
     let shown = run(&place, &["c"], "SHOW TABLES").ok();
     assert!(shown.lines().nth(1).is_some_and(|line| line.contains("other,w,VIEW")), "{shown}");
-    assert!(shown.lines().last().is_some_and(|line| line.contains("information_schema")), "{shown}");
+    assert!(!shown.contains("information_schema"), "{shown}");
     let zone = run(&place, &["c"], "SELECT CAST(TIMESTAMP '2024-07-01 12:00:00' AT TIME ZONE 'UTC' AS VARCHAR) AS z");
     assert_eq!(zone.ok(), "z\n2024-07-01 14:00:00+02\n");
     let flag = ["c", "--set", "datafusion.execution.time_zone=UTC"];
@@ -115,7 +115,7 @@ fn attached_catalogs_have_names_of_their_own() {
     assert!(run(&place, &[], "ATTACH 'new' AS public").error(1).contains("'public' is there already"));
     assert!(!place.path("new").exists(), "a refused ATTACH makes no folder");
     let temporary = run(&place, &["c"], "CREATE TEMP TABLE own (a INT); CREATE VIEW of_own AS SELECT a FROM own");
-    assert_eq!(temporary.error(1), "SQL-005 not supported: a view that is kept over 'own', a temporary table");
+    assert_eq!(temporary.error(1), "SQL-005 not supported: a view over 'own', a temporary table");
 }
 
 /// The number that the view of a catalog gives; it panics if the file is not whole.

@@ -1,4 +1,5 @@
-//! Aliases of the same select list, `SELECT a + 1 AS x, x * 2`, in items behind them and in WHERE.
+//! Aliases of the same select list, `SELECT a + 1 AS x, x * 2`, in items behind them and in WHERE, and fields of
+//! theirs, `x.a`.
 //!
 //! As in DuckDB, a column of the tables comes before an alias, and an alias before what a query around has. GROUP
 //! BY, HAVING, QUALIFY and ORDER BY find aliases themselves, and subqueries none.
@@ -7,29 +8,52 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use datafusion::execution::SessionState;
-use datafusion::sql::sqlparser::ast::{Expr, Select, SelectItem, Value, VisitorMut};
+use datafusion::sql::sqlparser::ast::{AccessExpr, Expr, Ident, Select, SelectItem, Value, VisitorMut};
 
 use super::super::items::{column_name, each_name, folded};
+use super::super::relations;
 use super::super::rows::check_copied;
 use super::super::visits;
 use super::quoted;
 use crate::error::{Result, SqlError};
 use crate::settings::Settings;
 
-/// Most nodes of an expression that an alias stands for.
+/// Most nodes of all expressions of a select list that name aliases: the time to plan a chain of them grows with the
+/// cube of its length.
 const NODES_MAX: usize = 20_000;
 
 /// Whether an item or WHERE has a name that is an alias of an item.
 pub(super) fn are_in(select: &Select) -> bool {
     let mut aliases = HashSet::new();
+    let tables = tables_of(select);
     for item in &select.projection {
         let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else { continue };
-        if !aliases.is_empty() && names(expr, &aliases) {
+        if !aliases.is_empty() && names(expr, &aliases, &tables) {
             return true;
         }
         aliases.extend(alias_of(item));
     }
-    !aliases.is_empty() && select.selection.as_ref().is_some_and(|condition| names(condition, &aliases))
+    !aliases.is_empty() && select.selection.as_ref().is_some_and(|condition| names(condition, &aliases, &tables))
+}
+
+/// What stands before a dot in the names of columns.
+fn tables_of(select: &Select) -> HashSet<String> {
+    let mut tables = HashSet::new();
+    for from in &select.from {
+        relations::each_factor(from, &mut |factor| {
+            tables.extend(relations::name_of(factor).iter().flatten().map(folded));
+        });
+    }
+    tables
+}
+
+/// The name that may be an alias: a whole one, or the first part of several that is no table's.
+fn first_name<'e>(expr: &'e Expr, tables: &HashSet<String>) -> Option<&'e Ident> {
+    match expr {
+        Expr::Identifier(name) => Some(name),
+        Expr::CompoundIdentifier(names) => names.first().filter(|name| !tables.contains(&folded(name))),
+        _ => None,
+    }
 }
 
 /// The alias of an item, unless it is the name of its column.
@@ -42,14 +66,12 @@ fn alias_of(item: &SelectItem) -> Option<String> {
     }
 }
 
-fn names(expr: &Expr, aliases: &HashSet<String>) -> bool {
+fn names(expr: &Expr, aliases: &HashSet<String>, tables: &HashSet<String>) -> bool {
     // The visit changes nothing.
     let mut expr = expr.clone();
     let mut found = false;
     each_name(&mut expr, &mut |name| {
-        if let Expr::Identifier(name) = name {
-            found |= aliases.contains(&folded(name));
-        }
+        found |= first_name(name, tables).is_some_and(|name| aliases.contains(&folded(name)));
     });
     found
 }
@@ -63,6 +85,7 @@ pub(super) fn write_out(state: &SessionState, select: &mut Select, columns: &Has
     let settings = state.config_options().extensions.get::<Settings>();
     let limit = settings.map_or_else(|| Settings::default().depth_limit, |settings| settings.depth_limit);
     let (mut known, mut repeated): (HashMap<String, Expr>, HashSet<String>) = (HashMap::new(), HashSet::new());
+    let (mut nodes, tables) = (0, tables_of(select));
     for item in &mut select.projection {
         let name = alias_of(item).filter(|name| !columns.contains(name));
         let own = match item {
@@ -70,13 +93,16 @@ pub(super) fn write_out(state: &SessionState, select: &mut Select, columns: &Has
             _ => None,
         };
         let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else { continue };
-        put(expr, &known)?;
+        let is_put = put(expr, &known, &tables)?;
         let shape = shape_of(expr);
         if shape.deepest > limit {
             return Err(SqlError::TooDeep { depth: shape.deepest, limit });
         }
-        if shape.nodes > NODES_MAX {
-            return Err(SqlError::Unsupported("aliases that stand for more than 20,000 operands".into()));
+        nodes += if is_put { shape.nodes } else { 0 };
+        if nodes > NODES_MAX {
+            return Err(SqlError::Unsupported(
+                "aliases that stand for more than 20,000 operands; name some in a subquery of FROM".into(),
+            ));
         }
         if let Some(name) = name
             && !repeated.contains(&name)
@@ -92,23 +118,33 @@ pub(super) fn write_out(state: &SessionState, select: &mut Select, columns: &Has
             *item = SelectItem::ExprWithAlias { expr, alias: quoted(&name) };
         }
     }
-    select.selection.iter_mut().try_for_each(|condition| put(condition, &known))
+    select.selection.iter_mut().try_for_each(|condition| put(condition, &known, &tables).map(drop))
 }
 
-fn put(expr: &mut Expr, known: &HashMap<String, Expr>) -> Result<()> {
-    let mut done = Ok(());
+/// Gives whether an alias was named.
+fn put(expr: &mut Expr, known: &HashMap<String, Expr>, tables: &HashSet<String>) -> Result<bool> {
+    let (mut done, mut is_put) = (Ok(()), false);
     each_name(expr, &mut |expr| {
-        let Expr::Identifier(name) = expr else { return };
+        let Some(name) = first_name(expr, tables) else { return };
         let Some(meant) = known.get(&folded(name)) else { return };
         if done.is_ok() {
             done = check_copied([meant]);
         }
-        *expr = match meant {
+        is_put = true;
+        let whole = match meant {
             Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_) | Expr::Function(_) => meant.clone(),
             other => Expr::Nested(Box::new(other.clone())),
         };
+        *expr = match expr {
+            Expr::CompoundIdentifier(names) => {
+                let field = |name: Ident| AccessExpr::Dot(Expr::Identifier(name));
+                let access_chain = names.drain(..).skip(1).map(field).collect();
+                Expr::CompoundFieldAccess { root: Box::new(whole), access_chain }
+            }
+            _ => whole,
+        };
     });
-    done
+    done.map(|()| is_put)
 }
 
 /// How many nodes an expression has, and how deep they are nested.

@@ -16,18 +16,22 @@ mod pivots;
 mod samples;
 mod summaries;
 mod tokens;
+mod using_sample;
 mod wildcards;
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
+use arrow::array::AsArray;
+use arrow::compute::cast;
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::TableReference;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::collect;
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, ObjectName, Query, Select, SetExpr, Statement as SqlStatement, TableAlias, TableFactor,
+    Expr, Ident, Insert, ObjectName, Query, Select, SetExpr, Statement as SqlStatement, TableAlias, TableFactor,
     TableWithJoins, VisitorMut, With,
 };
 use datafusion::sql::sqlparser::parser::Parser;
@@ -38,16 +42,19 @@ use futures::future::BoxFuture;
 use super::dialect::SessionDialect;
 use super::items::{about_repeated_names, folded, is_about_repeated_names};
 use super::names;
+use super::orders;
 use super::relations::{self, Surroundings};
 use crate::error::{Result, SqlError};
 
 use tokens::BY_NAME;
+pub(super) use tokens::SHARE;
 
 /// Reads words that sqlparser has no place for as words that it has.
 ///
 /// # Errors
-/// As for [`tokens::read_for`].
+/// As for [`tokens::read_for`] and [`using_sample::as_table_sample`].
 pub(super) fn read_for(tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
+    using_sample::as_table_sample(tokens)?;
     tokens::read_for(tokens)?;
     nested_statements::as_queries(tokens);
     Ok(())
@@ -71,7 +78,7 @@ pub(super) async fn write_out(state: &SessionState, parsed: &mut ParsedStatement
         }
         in_query(state, &mut query, &scopes, outer).await?;
         // A name that is a column's stays as it is.
-        let next = passed + usize::from(has_forms(&query.body));
+        let next = passed + usize::from(has_forms(&query));
         let mut put = Queries { passed, replacement: Some(query), ..Queries::default() };
         let _ = super::visit(parsed, &mut put);
         passed = next;
@@ -83,22 +90,37 @@ pub(super) async fn write_out(state: &SessionState, parsed: &mut ParsedStatement
 /// # Errors
 /// What is wrong with the query.
 pub(super) async fn insert_by_name(state: &SessionState, parsed: &mut ParsedStatement) -> Result<()> {
-    let ParsedStatement::Statement(statement) = parsed else { return Ok(()) };
-    let insert = match statement.as_mut() {
-        SqlStatement::Insert(insert) => insert,
-        SqlStatement::Prepare { statement, .. } => match statement.as_mut() {
-            SqlStatement::Insert(insert) => insert,
-            _ => return Ok(()),
+    let (insert, scopes) = match parsed {
+        ParsedStatement::Statement(statement) => match inserted(statement) {
+            Some(found) => found,
+            None => return Ok(()),
         },
+        ParsedStatement::Explain(explain) => return Box::pin(insert_by_name(state, &mut explain.statement)).await,
         _ => return Ok(()),
     };
     let is_mark =
         |name: &ObjectName| name.0.last().and_then(|part| part.as_ident()).is_some_and(|it| it.value == BY_NAME);
     if let (true, Some(query)) = (insert.columns.iter().any(is_mark), insert.source.clone()) {
-        let columns = columns_of_query(state, query, &[]).await?;
+        let columns = columns_of_query(state, query, &scopes).await?;
         insert.columns = columns.iter().map(|column| ObjectName::from(vec![quoted(&column.name)])).collect();
     }
     Ok(())
+}
+
+/// The INSERT that a statement is, prepares, or has behind WITH, and that WITH.
+fn inserted(statement: &mut SqlStatement) -> Option<(&mut Insert, Vec<With>)> {
+    match statement {
+        SqlStatement::Insert(insert) => Some((insert, Vec::new())),
+        SqlStatement::Prepare { statement, .. } => inserted(statement),
+        SqlStatement::Query(query) => {
+            let with = query.with.clone();
+            match query.body.as_mut() {
+                SetExpr::Insert(SqlStatement::Insert(insert)) => Some((insert, with.into_iter().collect())),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
 }
 
 /// Queries with forms to be written out, up to one by its number, from the inside.
@@ -136,7 +158,7 @@ impl VisitorMut for Queries {
     }
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
-        if has_forms(&query.body) {
+        if has_forms(query) {
             if self.passed == 0 {
                 return ControlFlow::Break(match self.replacement.take() {
                     Some(replacement) => {
@@ -176,13 +198,17 @@ fn outer(around: Vec<(Vec<TableWithJoins>, bool)>) -> Vec<Vec<TableWithJoins>> {
     outer
 }
 
-/// Whether a query's own SELECTs have forms to be written out.
-fn has_forms(body: &SetExpr) -> bool {
+/// Whether a query's own SELECTs have forms to be written out, or its order is by columns that its text does not tell.
+fn has_forms(query: &Query) -> bool {
+    orders::is_of_unknown(query) || in_body(&query.body)
+}
+
+fn in_body(body: &SetExpr) -> bool {
     match body {
         SetExpr::Select(select) => {
             select.from.iter().any(in_tables) || wildcards::are_in(select) || aliases::are_in(select)
         }
-        SetExpr::SetOperation { left, right, .. } => has_forms(left) || has_forms(right),
+        SetExpr::SetOperation { left, right, .. } => in_body(left) || in_body(right),
         _ => false,
     }
 }
@@ -196,7 +222,7 @@ fn is_form(factor: &TableFactor) -> bool {
         TableFactor::Pivot { .. } | TableFactor::Unpivot { .. } => true,
         TableFactor::Table { sample: Some(_), .. } | TableFactor::Derived { sample: Some(_), .. } => true,
         TableFactor::NestedJoin { table_with_joins, .. } => in_tables(table_with_joins),
-        other => summaries::summarized(other).is_some(),
+        other => summaries::told_of(other).is_some(),
     }
 }
 
@@ -208,9 +234,9 @@ async fn in_query(
 ) -> Result<()> {
     if let SetExpr::Select(select) = query.body.as_ref()
         && let [TableWithJoins { relation, .. }] = select.from.as_slice()
-        && let Some(summarized) = summaries::summarized(relation)
+        && let Some((told_of, has_facts)) = summaries::told_of(relation)
     {
-        *query = summaries::of_query(state, summarized.clone(), scopes).await?;
+        *query = summaries::of_query(state, told_of.clone(), has_facts, scopes).await?;
         return Ok(());
     }
     let mut hidden = Vec::new();
@@ -234,7 +260,10 @@ async fn in_query(
         let columns = columns_of(state, select.from.clone(), scopes).await;
         if wildcards::are_in(select) {
             match &columns {
-                Ok(columns) => wildcards::write_out(select, columns)?,
+                Ok(columns) => {
+                    wildcards::name_by_lambdas(state, select, columns).await?;
+                    wildcards::write_out(select, columns)?;
+                }
                 Err(_) => return columns.map(drop),
             }
         }
@@ -243,6 +272,11 @@ async fn in_query(
             let own = columns.into_iter().map(|column| column.name);
             aliases::write_out(state, select, &names.iter().cloned().chain(own).collect())?;
         }
+    }
+    if orders::is_of_unknown(query) {
+        let unordered = Query { order_by: None, limit_clause: None, fetch: None, ..query.clone() };
+        let columns = columns_of_query(state, Box::new(unordered), scopes).await?;
+        orders::by_all(query, columns.len());
     }
     Ok(())
 }
@@ -375,6 +409,18 @@ async fn plan_of_query(state: &SessionState, query: Box<Query>, scopes: &[With])
         true => about_repeated_names(error),
         false => error.into(),
     })
+}
+
+/// The texts of a query's only column, which is run now; none of NULLs.
+async fn texts_of(state: &SessionState, query: Box<Query>, scopes: &[With]) -> Result<Vec<String>> {
+    let plan = state.statement_to_plan(settled(state, query, scopes).await?).await?;
+    let plan = state.create_physical_plan(&plan).await?;
+    let mut found = Vec::new();
+    for batch in collect(plan, state.task_ctx()).await? {
+        let texts = cast(batch.column(0), &DataType::Utf8).map_err(|error| SqlError::Internal(error.to_string()))?;
+        found.extend(texts.as_string::<i32>().iter().flatten().map(str::to_string));
+    }
+    Ok(found)
 }
 
 /// A query below the WITH clauses around it, as it is planned.

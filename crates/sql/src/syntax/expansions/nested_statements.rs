@@ -1,20 +1,21 @@
-//! PIVOT, UNPIVOT and SUMMARIZE, statements of their own for the parser, where a query stands: `FROM (PIVOT t ON …)`,
-//! WITH, COPY, and CREATE TABLE … AS. Their tokens are read for those of the query that the statement is.
+//! PIVOT, UNPIVOT, SUMMARIZE, DESCRIBE and SHOW, statements of their own for the parser, where a query stands:
+//! `FROM (PIVOT t ON …)`, WITH, COPY, and CREATE TABLE … AS. Their tokens are read for those of the query that the
+//! statement is.
 
 use datafusion::sql::sqlparser::ast::Statement;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
-use super::super::SessionDialect;
-use super::super::statements;
+use super::super::{SessionDialect, elsewhere, statements};
 use super::tokens::{closing, keyword};
 
 /// Writes such statements as queries, the innermost first.
 pub(super) fn as_queries(tokens: &mut Vec<TokenWithSpan>) {
     let is_one = |token: &TokenWithSpan| match &token.token {
         Token::Word(word) if word.quote_style.is_none() => {
-            matches!(word.keyword, Keyword::PIVOT | Keyword::UNPIVOT) || word.value.eq_ignore_ascii_case("summarize")
+            matches!(word.keyword, Keyword::PIVOT | Keyword::UNPIVOT | Keyword::DESCRIBE | Keyword::SHOW)
+                || word.value.eq_ignore_ascii_case("summarize")
         }
         _ => false,
     };
@@ -44,8 +45,20 @@ pub(super) fn as_queries(tokens: &mut Vec<TokenWithSpan>) {
 
 /// The tokens of the query that a statement is; none for what is no such statement, which the parser refuses.
 fn query_of(tokens: &[TokenWithSpan]) -> Option<Vec<Token>> {
+    let words: Vec<&Token> =
+        tokens.iter().map(|token| &token.token).filter(|token| !matches!(token, Token::Whitespace(_))).collect();
+    let shown = words.iter().map(|word| word.to_string()).collect::<Vec<_>>().join(" ");
+    if let Some(query) = elsewhere::read_as(&shown) {
+        return Tokenizer::new(&SessionDialect, query).tokenize().ok();
+    }
     let mut parser = Parser::new(&SessionDialect).with_tokens_with_locations(tokens.to_vec());
-    let Statement::Query(query) = statements::statement(&mut parser)?.ok()? else { return None };
+    let query = match keyword(tokens.first()?) {
+        Some(Keyword::DESCRIBE | Keyword::SHOW) => statements::described(&mut parser).ok()?,
+        _ => match statements::statement(&mut parser)?.ok()? {
+            Statement::Query(query) => query,
+            _ => return None,
+        },
+    };
     let is_whole = parser.peek_token_ref().token == Token::EOF;
     is_whole.then(|| Tokenizer::new(&SessionDialect, &query.to_string()).tokenize().ok())?
 }

@@ -7,11 +7,7 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-use arrow::array::AsArray;
-use arrow::compute::cast;
-use arrow::datatypes::DataType;
 use datafusion::execution::SessionState;
-use datafusion::physical_plan::collect;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, ExprWithAlias, Function, FunctionArg, FunctionArgExpr, FunctionArguments, NullInclusion,
     PivotValueSource, TableFactor, Value, Visitor, With,
@@ -20,7 +16,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::super::items::{column_name, constant, folded};
 use super::super::statements::KEY;
 use super::super::visits;
-use super::{Column, columns_of_factor, condition_of, list, query_of, quoted, settled, subquery, wildcards};
+use super::{Column, columns_of_factor, condition_of, list, query_of, quoted, subquery, texts_of, wildcards};
 use crate::error::{Result, SqlError};
 use crate::report::StatementReport;
 
@@ -73,6 +69,7 @@ pub(super) async fn pivot(state: &SessionState, factor: TableFactor, scopes: &[W
     }
     let is_one = matches!(aggregates.as_slice(), [ExprWithAlias { alias: None, .. }]);
     let mut items: Vec<String> = keys.iter().map(|key| list([key.as_str()])).collect();
+    let mut taken: HashSet<String> = keys.iter().cloned().collect();
     for Pivoted { condition, name } in &pivoted {
         for ExprWithAlias { expr, alias } in &aggregates {
             let name = match (is_one, alias) {
@@ -80,6 +77,7 @@ pub(super) async fn pivot(state: &SessionState, factor: TableFactor, scopes: &[W
                 (false, Some(alias)) => format!("{name}_{}", folded(alias)),
                 (false, None) => format!("{name}_{}", expr.to_string().to_lowercase()),
             };
+            let name = free(name, &mut taken);
             items.push(format!("{} AS {}", filtered(expr, condition)?, quoted(&name)));
         }
     }
@@ -92,6 +90,15 @@ pub(super) async fn pivot(state: &SessionState, factor: TableFactor, scopes: &[W
     };
     let query = query_of(&format!("SELECT {} FROM {table}{group_by}", items.join(", ")))?;
     Ok(subquery(false, query, alias))
+}
+
+/// A name that no column before has: with a number behind it if one has, as in DuckDB.
+fn free(name: String, taken: &mut HashSet<String>) -> String {
+    let numbered = (1..).map(|number| format!("{name}_{number}"));
+    let found = std::iter::once(name.clone()).chain(numbered).find(|name| !taken.contains(name));
+    let found = found.unwrap_or(name);
+    taken.insert(found.clone());
+    found
 }
 
 fn name_of_key(call: &Expr) -> Result<String> {
@@ -165,14 +172,7 @@ async fn found(state: &SessionState, table: &TableFactor, columns: &[Expr], scop
              WHERE value IS NOT NULL ORDER BY value LIMIT {}",
             COLUMNS_MAX + 1
         ))?;
-        let plan = state.statement_to_plan(settled(state, query, scopes).await?).await?;
-        let plan = state.create_physical_plan(&plan).await?;
-        let mut values = Vec::new();
-        for batch in collect(plan, state.task_ctx()).await? {
-            let texts =
-                cast(batch.column(0), &DataType::Utf8).map_err(|error| SqlError::Internal(error.to_string()))?;
-            values.extend(texts.as_string::<i32>().iter().flatten().map(str::to_string));
-        }
+        let values = texts_of(state, query, scopes).await?;
         let with = |before: &Pivoted| {
             let (condition, name) = match before.name.is_empty() && before.condition.is_empty() {
                 true => (String::new(), String::new()),

@@ -1,20 +1,20 @@
-//! SUMMARIZE: a row of facts for each column of a query.
+//! SUMMARIZE: a row of facts for each column of a query, and DESCRIBE where a query stands: a row of its name and type.
 //!
 //! The statement is read as `SELECT * FROM summarize((query))`, which is no function of the session. The query is a
 //! table of WITH that one aggregation for some columns reads, whose lists of facts become rows.
 
-use arrow::datatypes::{DataType, Field};
+use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, Query, TableFactor, With};
 
 use super::super::items::constant;
-use super::super::statements::NAME;
+use super::super::statements::{DESCRIBE, SUMMARIZE};
 use super::{plan_of_query, query_of, quoted};
 use crate::error::Result;
 use crate::words::type_name;
 
-/// The query whose columns a table tells of.
-pub(super) fn summarized(table: &TableFactor) -> Option<&Query> {
+/// The query whose columns a table tells of, and whether that is by their facts.
+pub(super) fn told_of(table: &TableFactor) -> Option<(&Query, bool)> {
     let (name, args) = match table {
         TableFactor::Function { name, args, .. } => (name, args),
         // Where the statement stands in another one.
@@ -26,7 +26,11 @@ pub(super) fn summarized(table: &TableFactor) -> Option<&Query> {
     else {
         return None;
     };
-    part.as_ident().is_some_and(|name| name.value == NAME).then_some(query)
+    match part.as_ident()?.value.as_str() {
+        SUMMARIZE => Some((query, true)),
+        DESCRIBE => Some((query, false)),
+        _ => None,
+    }
 }
 
 /// Columns whose facts one aggregation has: each reads all columns of the query, and looks for each fact among all.
@@ -48,14 +52,25 @@ const FACTS: [&str; 12] = [
     "null_percentage",
 ];
 
-/// The query of the facts.
+/// The query of the facts, or of names and types alone.
 ///
 /// # Errors
 /// What is wrong with the query.
-pub(super) async fn of_query(state: &SessionState, query: Query, scopes: &[With]) -> Result<Query> {
+pub(super) async fn of_query(state: &SessionState, query: Query, has_facts: bool, scopes: &[With]) -> Result<Query> {
     let plan = plan_of_query(state, Box::new(query.clone()), scopes).await?;
     // The types that the query has when it runs.
     let plan = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?;
+    if !has_facts {
+        let row = |field: &FieldRef| {
+            let is_nullable = constant(if field.is_nullable() { "YES" } else { "NO" });
+            format!("({}, {}, {is_nullable})", constant(field.name()), constant(&type_name(field)))
+        };
+        let rows: Vec<String> = plan.schema().fields().iter().map(row).collect();
+        return Ok(*query_of(&format!(
+            "SELECT * FROM (VALUES {}) AS described(column_name, data_type, is_nullable)",
+            rows.join(", ")
+        ))?);
+    }
     let facts: Vec<[String; FACTS.len()]> = plan.schema().fields().iter().map(|field| facts(field)).collect();
     let branch = |(first, facts): (usize, &[[String; FACTS.len()]])| {
         let list = |values: Vec<String>, name: &str| format!("[{}] AS {name}", values.join(", "));

@@ -8,8 +8,11 @@
 //! - `WITH a AS MATERIALIZED (…)` and `NOT MATERIALIZED` are read for `WITH a AS (…)`: whether a table of WITH is
 //!   computed once is decided by what it does.
 //! - `INSERT INTO t BY NAME SELECT …` is read for `INSERT INTO t (mark) SELECT …`, whose columns are then those of the
-//!   query.
+//!   query, and `BY POSITION` for nothing.
+//! - `LIMIT 50%` is read for `LIMIT mark(50)`, of which [`super::super::fetch`] makes a condition on ranks.
 //! - `STRUCT(a INT, b TEXT)`, a type, is read for `STRUCT<a INT, b TEXT>`.
+//! - `0x1F`, `0o17` and `0b11` are read for numbers, as in PostgreSQL 16: sqlparser takes the first for bytes and the
+//!   others for a zero with an alias.
 //! - `?` is read for `$1`, `$2` and so on, in their order.
 //! - `10%` of TABLESAMPLE is read for `10 PERCENT`, and `reservoir(5 ROWS)` for `(5 ROWS)`.
 
@@ -20,12 +23,15 @@ use crate::error::{Result, SqlError};
 
 /// What stands in the place of the columns of INSERT … BY NAME.
 pub(super) const BY_NAME: &str = "\u{2063}by_name";
+/// The function that a share of rows in LIMIT is an argument of.
+pub(in super::super) const SHARE: &str = "\u{2063}share";
 
 /// Puts words in the place of others.
 ///
 /// # Errors
 /// [`SqlError::Unsupported`] for GLOBAL JOIN, and for forms of DuckDB's that are written otherwise here.
 pub(super) fn read_for(tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
+    numbers_of_bases(tokens);
     select_all(tokens);
     comprehend(tokens);
     filter_where(tokens);
@@ -33,6 +39,7 @@ pub(super) fn read_for(tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
     without_hints(tokens);
     structs_of_types(tokens);
     insert_by_name(tokens);
+    shares_of_limits(tokens);
     check_forms(tokens)?;
     let is_read =
         |token: &TokenWithSpan| matches!(keyword(token), Some(Keyword::ASOF | Keyword::GLOBAL | Keyword::TABLESAMPLE));
@@ -79,6 +86,36 @@ pub(super) fn read_for(tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
     Ok(())
 }
 
+/// Writes integers of other bases as those of ten. Bytes, `X'1F'`, take a place more than their digits and `0x`.
+fn numbers_of_bases(tokens: &mut Vec<TokenWithSpan>) {
+    let number = |digits: &str, base: u32| u64::from_str_radix(&digits.replace('_', ""), base).ok();
+    let columns = |token: &TokenWithSpan| token.span.end.column.saturating_sub(token.span.start.column);
+    let mut at = 0;
+    while at < tokens.len() {
+        let token = &tokens[at];
+        let found = match &token.token {
+            Token::HexStringLiteral(digits) if columns(token) == digits.len() as u64 + 2 => {
+                number(digits, 16).map(|number| (number, 1))
+            }
+            Token::Number(zero, false) if zero == "0" => match tokens.get(at + 1).map(|next| &next.token) {
+                Some(Token::Word(Word { value, quote_style: None, .. })) => {
+                    let base = if value.starts_with(['b', 'B']) { Some(2) } else { None };
+                    let base = base.or(value.starts_with(['o', 'O']).then_some(8));
+                    base.and_then(|base| number(&value[1..], base)).map(|number| (number, 2))
+                }
+                _ => None,
+            },
+            _ => None,
+        };
+        if let Some((number, count)) = found {
+            let span = tokens[at].span;
+            let token = Token::Number(number.to_string(), false);
+            tokens.splice(at..at + count, [TokenWithSpan { token, span }]);
+        }
+        at += 1;
+    }
+}
+
 /// Puts `SELECT *` before a FROM that begins a query without SELECT.
 fn select_all(tokens: &mut Vec<TokenWithSpan>) {
     let words: Vec<usize> = (0..tokens.len()).filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_))).collect();
@@ -123,39 +160,51 @@ fn select_all(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
-/// Forms of two words, and what to write.
-const FORMS: [(&str, &str, &str); 2] = [
-    ("using", "sample", "USING SAMPLE; write FROM t TABLESAMPLE RESERVOIR (10 ROWS), or BERNOULLI (10)"),
-    ("positional", "join", "POSITIONAL JOIN; join by row_number() OVER ()"),
-];
-
-/// Refuses forms that are written otherwise here.
+/// Refuses POSITIONAL JOIN: rows of a table have no order.
 fn check_forms(tokens: &[TokenWithSpan]) -> Result<()> {
-    let words: Vec<&Token> =
-        tokens.iter().map(|token| &token.token).filter(|token| !matches!(token, Token::Whitespace(_))).collect();
-    let is_one = |at: Option<usize>, of: &[&str]| match at.and_then(|at| words.get(at)) {
-        Some(Token::Word(word)) => {
-            word.quote_style.is_none() && of.iter().any(|name| word.value.eq_ignore_ascii_case(name))
-        }
-        _ => false,
-    };
-    for number in 0..words.len().saturating_sub(1) {
-        let is_it = |(first, second, _): &&(&str, &str, &str)| {
-            is_one(Some(number), &[*first]) && is_one(Some(number + 1), &[*second])
-        };
-        if let Some((_, _, what)) = FORMS.iter().find(is_it) {
-            return Err(SqlError::Unsupported(what.to_string()));
-        }
-        if is_one(Some(number), &["limit"])
-            && matches!(words[number + 1], Token::Number(..))
-            && words.get(number + 2) == Some(&&Token::Mod)
-            && matches!(words.get(number + 3), None | Some(Token::EOF | Token::SemiColon | Token::RParen))
-        {
-            let what = "a share of rows in LIMIT; write FETCH FIRST 10 PERCENT ROWS ONLY";
+    let mut words = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_))).peekable();
+    while let Some(first) = words.next() {
+        if is_word(first, "positional") && words.peek().is_some_and(|next| keyword(next) == Some(Keyword::JOIN)) {
+            let what = "POSITIONAL JOIN; join by row_number() OVER (ORDER BY …) of each table";
             return Err(SqlError::Unsupported(what.into()));
         }
     }
     Ok(())
+}
+
+/// Whether a token is a word without quotes, whatever the case of its letters.
+pub(super) fn is_word(token: &TokenWithSpan, word: &str) -> bool {
+    matches!(&token.token, Token::Word(it) if it.quote_style.is_none() && it.value.eq_ignore_ascii_case(word))
+}
+
+/// Makes an argument of each share in LIMIT, a number with a sign or PERCENT behind it.
+fn shares_of_limits(tokens: &mut Vec<TokenWithSpan>) {
+    let words: Vec<usize> = (0..tokens.len()).filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_))).collect();
+    let share = |part: &[usize]| {
+        let (number, sign) = (&tokens[part[1]], &tokens[part[2]]);
+        let is_share = keyword(&tokens[part[0]]) == Some(Keyword::LIMIT)
+            && matches!(number.token, Token::Number(..))
+            && match sign.token {
+                // What follows a remainder is its second operand.
+                Token::Mod => match part.get(3).map(|next| &tokens[*next]) {
+                    None => true,
+                    Some(next) => {
+                        matches!(next.token, Token::EOF | Token::SemiColon | Token::RParen)
+                            || keyword(next) == Some(Keyword::OFFSET)
+                    }
+                },
+                _ => keyword(sign) == Some(Keyword::PERCENT),
+            };
+        is_share.then_some((part[1], part[2]))
+    };
+    let shares: Vec<_> =
+        (0..words.len().saturating_sub(2)).filter_map(|at| share(&words[at..words.len().min(at + 4)])).collect();
+    for (number, sign) in shares.into_iter().rev() {
+        let mark = Token::Word(Word { value: SHARE.into(), quote_style: Some('"'), keyword: Keyword::NoKeyword });
+        let call = [mark, Token::LParen, tokens[number].token.clone(), Token::RParen];
+        let span = tokens[number].span;
+        tokens.splice(number..=sign, call.map(|token| TokenWithSpan { token, span }));
+    }
 }
 
 /// Puts WHERE into a FILTER without it.
@@ -240,24 +289,31 @@ fn structs_of_types(tokens: &mut [TokenWithSpan]) {
     }
 }
 
-/// Puts a mark for the list of columns into `INSERT INTO t BY NAME SELECT …`.
+/// Puts a mark for the list of columns into `INSERT INTO t BY NAME SELECT …`, behind WITH, EXPLAIN and PREPARE too.
 fn insert_by_name(tokens: &mut Vec<TokenWithSpan>) {
     let words: Vec<usize> = (0..tokens.len()).filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_))).collect();
-    if words.first().and_then(|at| keyword(&tokens[*at])) != Some(Keyword::INSERT) {
-        return;
-    }
-    // Behind the first query's beginning, the two words are ORDER BY a column, or a union by name.
+    let keyword_at = |number: usize| words.get(number).and_then(|at| keyword(&tokens[*at]));
+    let is_insert = |number: &usize| {
+        keyword_at(*number) == Some(Keyword::INSERT)
+            && matches!(keyword_at(number + 1), Some(Keyword::INTO | Keyword::OR | Keyword::OVERWRITE))
+    };
+    let Some(first) = (0..words.len()).find(is_insert) else { return };
+    // Behind the query's beginning, the two words are ORDER BY a column, or a union by name.
     let begins = |at: &usize| {
         matches!(keyword(&tokens[*at]), Some(Keyword::SELECT | Keyword::FROM | Keyword::VALUES | Keyword::WITH))
     };
-    let end = words.iter().position(begins).unwrap_or(words.len());
-    let is_name = |at: usize| matches!(&tokens[at].token, Token::Word(word) if word.value.eq_ignore_ascii_case("name"));
-    let by = words[..end].windows(2).find(|pair| keyword(&tokens[pair[0]]) == Some(Keyword::BY) && is_name(pair[1]));
-    if let Some(&[by, name]) = by {
+    let end = words[first..].iter().position(begins).map_or(words.len(), |count| first + count);
+    let how = |pair: &[usize]| {
+        let is_name = is_word(&tokens[pair[1]], "name");
+        let is_known =
+            keyword(&tokens[pair[0]]) == Some(Keyword::BY) && (is_name || is_word(&tokens[pair[1]], "position"));
+        is_known.then_some((pair[0], pair[1], is_name))
+    };
+    if let Some((by, name, is_name)) = words[first..end].windows(2).find_map(how) {
         let span = tokens[by].span;
         let mark = Token::Word(Word { value: BY_NAME.into(), quote_style: Some('"'), keyword: Keyword::NoKeyword });
         let listed = [Token::LParen, mark, Token::RParen].map(|token| TokenWithSpan { token, span });
-        tokens.splice(by..=name, listed);
+        tokens.splice(by..=name, listed.into_iter().filter(|_| is_name));
     }
 }
 
@@ -348,6 +404,6 @@ pub(super) fn keyword(token: &TokenWithSpan) -> Option<Keyword> {
     }
 }
 
-fn word(value: &str, keyword: Keyword) -> Token {
+pub(super) fn word(value: &str, keyword: Keyword) -> Token {
     Token::Word(Word { value: value.into(), quote_style: None, keyword })
 }

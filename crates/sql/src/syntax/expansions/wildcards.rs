@@ -1,22 +1,25 @@
 //! `* RENAME (a AS b)`, `* REPLACE (…)`, `* LIKE`, and `COLUMNS(…)`, as lists of columns.
 //!
-//! An item with COLUMNS stands once for each column that it names, by a regular expression, a list of names, or `*`.
+//! An item with COLUMNS stands once for each column that it names, by a regular expression, a list of names, a lambda
+//! of names, or `*`.
 //! All calls of COLUMNS in an item are of the same columns. Such an item has the column's name, or its alias. `s.*` of
 //! a struct is its members ([`super::members`]).
 
 use std::ops::ControlFlow;
 
-use super::super::items::{call_of_columns, column_name, folded, has_columns};
+use super::super::items::{call_of_columns, column_name, constant, folded, has_columns};
 use super::super::relations::parts;
 use super::super::visits;
-use super::{Column, members, quoted};
+use super::{Column, members, query_of, quoted, texts_of};
 use crate::error::{Result, SqlError};
 use arrow::array::{Array as _, AsArray, Scalar, StringArray};
 use arrow::compute::kernels::comparison::ilike;
 use arrow::compute::kernels::regexp::{regexp_is_match_scalar, regexp_match};
+use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::{
-    Array, ExceptSelectItem, ExcludeSelectItem, Expr, FunctionArgExpr, Ident, ObjectName, RenameSelectItem, Select,
-    SelectItem, SelectItemQualifiedWildcardKind, Value, Visitor, VisitorMut, WildcardAdditionalOptions,
+    Array, ExceptSelectItem, ExcludeSelectItem, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName,
+    RenameSelectItem, Select, SelectItem, SelectItemQualifiedWildcardKind, Value, Visitor, VisitorMut,
+    WildcardAdditionalOptions,
 };
 
 /// Whether a SELECT has an item to be written out.
@@ -35,6 +38,39 @@ pub(super) fn are_in(select: &Select) -> bool {
 
 fn is_form(options: &WildcardAdditionalOptions) -> bool {
     options.opt_rename.is_some() || options.opt_replace.is_some() || options.opt_ilike.is_some()
+}
+
+/// Puts the names that lambdas of COLUMNS are true for in their place.
+///
+/// # Errors
+/// What is wrong with a lambda.
+pub(super) async fn name_by_lambdas(state: &SessionState, select: &mut Select, columns: &[Column]) -> Result<()> {
+    let mut calls = Calls { found: Vec::new() };
+    select.projection.iter().for_each(|item| _ = visits::visit(item, &mut calls));
+    let mut named = Vec::new();
+    for lambda in calls.found {
+        if let FunctionArgExpr::Expr(Expr::Lambda(_)) = &lambda {
+            let all: Vec<String> = columns.iter().map(|column| constant(&column.name)).collect();
+            let text = format!("SELECT unnest(list_filter([{}], {lambda})) AS name", all.join(", "));
+            let names = texts_of(state, query_of(&text)?, &[]).await?;
+            let names = names.into_iter().map(|name| Expr::value(Value::SingleQuotedString(name))).collect();
+            named.push((lambda, FunctionArgExpr::Expr(Expr::Array(Array { elem: names, named: false }))));
+        }
+    }
+    struct Put(Vec<(FunctionArgExpr, FunctionArgExpr)>);
+    impl VisitorMut for Put {
+        type Break = ();
+        fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+            let found = call_of_columns(expr).and_then(|own| self.0.iter().find(|(lambda, _)| lambda == own));
+            if let Some((_, names)) = found {
+                *expr = super::super::call("columns", vec![FunctionArg::Unnamed(names.clone())]);
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let mut put = Put(named);
+    select.projection.iter_mut().for_each(|item| _ = visits::visit_mut(item, &mut put));
+    Ok(())
 }
 
 /// Writes out the items of a SELECT whose tables have these columns.
@@ -284,7 +320,7 @@ fn named_by<'a>(argument: &FunctionArgExpr, columns: &'a [Column]) -> Result<Vec
         }
         other => {
             return Err(SqlError::Unsupported(format!(
-                "COLUMNS({other}); it takes *, a regular expression or a list of names"
+                "COLUMNS({other}); it takes *, a regular expression, a list of names or a lambda of names"
             )));
         }
     };

@@ -6,7 +6,6 @@ use datafusion::sql::sqlparser::ast::{
     WildcardAdditionalOptions, With,
 };
 
-use super::super::orders;
 use super::{refuse, relations};
 use crate::error::{Result, SqlError};
 
@@ -31,12 +30,7 @@ pub(super) fn query(query: &Query, may_make_table: bool) -> Result<()> {
     }
     set_expression(body, may_make_table)?;
     if let Some(OrderBy { kind, interpolate }) = order_by {
-        let is_counted = matches!(**body, SetExpr::Select(_)) || orders::column_count(body).is_some();
-        let is_all = matches!(kind, OrderByKind::All(_)) && !is_counted;
-        refuse([
-            ("INTERPOLATE", interpolate.is_some()),
-            ("ORDER BY ALL of a set operation with * or BY NAME", is_all),
-        ])?;
+        refuse([("INTERPOLATE", interpolate.is_some())])?;
         if let OrderByKind::Expressions(keys) = kind {
             keys.iter().try_for_each(order_key)?;
         }

@@ -1,0 +1,113 @@
+//! Names of tables of the connection alone, beside those of all.
+//!
+//! As in PostgreSQL, a name without a schema means the temporary table where there is one, and `public.t` the table of
+//! all, and so does the name of a table that is made and not TEMP. The planner gives both the same schema: here the
+//! second one is called by the schema's name that has no temporary tables.
+
+use std::ops::ControlFlow;
+
+use datafusion::common::TableReference;
+use datafusion::execution::SessionState;
+use datafusion::sql::parser::{CopyToSource, Statement as ParsedStatement};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, ObjectNamePart, Statement as SqlStatement, VisitorMut};
+
+use super::items::folded;
+use crate::default_schema::{CATALOG, LASTING, SCHEMA, TEMPORARY};
+
+/// Has names with a schema mean tables of all.
+pub(super) fn with_lasting(state: &SessionState, parsed: &mut ParsedStatement) {
+    let mut names = Names { state };
+    match parsed {
+        ParsedStatement::CreateExternalTable(table) => names.settle_made(&mut table.name),
+        ParsedStatement::CopyTo(copy) => match &mut copy.source {
+            CopyToSource::Relation(name) => names.settle(name),
+            CopyToSource::Query(_) => {}
+        },
+        ParsedStatement::Explain(explain) => return with_lasting(state, &mut explain.statement),
+        _ => {}
+    }
+    let _ = super::visit(parsed, &mut names);
+}
+
+struct Names<'a> {
+    state: &'a SessionState,
+}
+
+impl Names<'_> {
+    /// Whether the connection has a table of its own of that name.
+    fn hides(&self, name: &Ident) -> bool {
+        let name = folded(name);
+        let [.., own] = TEMPORARY;
+        let schema = self.state.schema_for_ref(TableReference::full(CATALOG, own, name.as_str()));
+        schema.is_ok_and(|schema| schema.table_exist(&name))
+    }
+
+    /// Where the name of the first schema stands, if that of a table that is hidden there follows.
+    fn schema_of(&self, names: &[&Ident]) -> Option<usize> {
+        let place = match names {
+            [catalog, schema, _, ..] if folded(catalog) == CATALOG && folded(schema) == SCHEMA => 1,
+            [schema, _, ..] if folded(schema) == SCHEMA => 0,
+            _ => return None,
+        };
+        self.hides(names.get(place + 1)?).then_some(place)
+    }
+
+    fn settle(&self, name: &mut ObjectName) {
+        let names: Option<Vec<&Ident>> = name.0.iter().map(ObjectNamePart::as_ident).collect();
+        if let Some(place) = names.and_then(|names| self.schema_of(&names)) {
+            name.0[place] = ObjectNamePart::Identifier(lasting());
+        }
+    }
+
+    /// As [`Names::settle`], for what a statement makes.
+    fn settle_made(&self, name: &mut ObjectName) {
+        let names = &self.state.config_options().catalog;
+        let is_first = names.default_catalog == CATALOG && names.default_schema == SCHEMA;
+        match name.0.as_slice() {
+            [own] if is_first && own.as_ident().is_some_and(|own| self.hides(own)) => {
+                name.0.insert(0, ObjectNamePart::Identifier(lasting()));
+            }
+            _ => self.settle(name),
+        }
+    }
+}
+
+fn lasting() -> Ident {
+    Ident::with_quote('"', LASTING)
+}
+
+impl VisitorMut for Names<'_> {
+    type Break = ();
+
+    fn pre_visit_statement(&mut self, statement: &mut SqlStatement) -> ControlFlow<()> {
+        match statement {
+            SqlStatement::CreateView(view) => self.settle_made(&mut view.name),
+            SqlStatement::CreateTable(table) if !table.temporary => self.settle_made(&mut table.name),
+            // A schema that has temporary tables is no part of their names.
+            SqlStatement::CreateTable(table) => {
+                let is_first = |part: &ObjectNamePart| part.as_ident().is_some_and(|name| folded(name) == SCHEMA);
+                if table.name.0.len() == 2 && is_first(&table.name.0[0]) {
+                    table.name.0.remove(0);
+                }
+            }
+            SqlStatement::Drop { names, .. } => names.iter_mut().for_each(|name| self.settle(name)),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_relation(&mut self, relation: &mut ObjectName) -> ControlFlow<()> {
+        self.settle(relation);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Expr::CompoundIdentifier(names) = expr
+            && names.len() > 2
+            && let Some(place) = self.schema_of(&names.iter().collect::<Vec<_>>())
+        {
+            names[place] = lasting();
+        }
+        ControlFlow::Continue(())
+    }
+}
