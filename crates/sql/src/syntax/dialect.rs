@@ -16,6 +16,7 @@
 //! - `a = b IN (1, 2)` and `a = b LIKE c` read as `(a = b) IN (1, 2)` and `(a = b) LIKE c`. Here IN, BETWEEN and LIKE
 //!   bind more closely than comparisons, as in PostgreSQL and DuckDB.
 //! - `INTERVAL (3) MONTH` reads as the type `INTERVAL(3)` with the value `month`. Here it is three months.
+//! - `s GLOB 'a*'` is no syntax of sqlparser's. Here it is a call, and binds as LIKE does.
 //! - `x IN list`, without parentheses, is no syntax of sqlparser's. Here it is that of a tree that
 //!   [`super::quantifiers`] makes a call of.
 //!
@@ -23,13 +24,15 @@
 
 use std::any::TypeId;
 
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Statement, TrimWhereField, UnaryOperator};
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, Statement, TrimWhereField, UnaryOperator,
+};
 use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 
-use super::{lambdas, statements};
+use super::{call, lambdas, statements};
 
 /// The generic dialect, mended.
 #[derive(Debug)]
@@ -71,6 +74,16 @@ fn is_interval_of_expression(parser: &Parser) -> bool {
     let [first, open, _, close, behind] = parser.peek_tokens();
     let is_precision = close == Token::RParen && matches!(behind, Token::SingleQuotedString(_));
     matches!(first, Token::Word(word) if word.keyword == Keyword::INTERVAL) && open == Token::LParen && !is_precision
+}
+
+/// Whether GLOB comes next.
+fn is_glob(parser: &Parser) -> bool {
+    let is_word = |token: &Token| matches!(token, Token::Word(word) if word.value.eq_ignore_ascii_case("glob"));
+    let behind = &parser.peek_nth_token_ref(1).token;
+    // An alias has nothing that a pattern could begin with behind it.
+    let has_pattern = matches!(behind, Token::SingleQuotedString(_) | Token::LParen | Token::Placeholder(_))
+        || matches!(behind, Token::Word(word) if word.keyword == Keyword::NoKeyword);
+    is_word(&parser.peek_token_ref().token) && has_pattern
 }
 
 /// `TRIM(LEADING FROM x)` and `TRIM(FROM x)`, which trim blanks; none if something else comes next.
@@ -203,6 +216,7 @@ impl Dialect for SessionDialect {
             | Token::Gt
             | Token::GtEq
             | Token::Spaceship => Some(Ok(self.of_comparisons())),
+            _ if is_glob(parser) => Some(Ok(self.prec_value(Precedence::Like))),
             _ => is_power(parser).then(|| Ok(self.of_powers())),
         }
     }
@@ -253,6 +267,12 @@ impl Dialect for SessionDialect {
                 op: BinaryOperator::PGExp,
                 right: Box::new(right),
             }));
+        }
+        if is_glob(parser) {
+            parser.next_token();
+            let arguments = |pattern| [left.clone(), pattern].map(FunctionArgExpr::Expr).map(FunctionArg::Unnamed);
+            let pattern = parser.parse_subexpr(precedence);
+            return Some(pattern.map(|pattern| call("matches_glob", arguments(pattern).into())));
         }
         if let Some(parsed) = in_list(parser, left, precedence) {
             return Some(parsed);
