@@ -56,6 +56,10 @@ TEMPLATES = {
         "printf('%d|%s', {int}, {text})", "list_extract({texts}, {place})", "array_extract({texts}, 1)",
         "string_split({text}, {mark})[1]", "decode(encode({text}))", "cast({int} AS VARCHAR)", "cast({date} AS VARCHAR)",
         "trim({text}, 'ab')", "url_encode({text})", "greatest({text}, {text})",
+        "json_normalize({json})", "cast(json_structure({json}) AS VARCHAR)", "cast(json_remove({json}, {path}) AS VARCHAR)", "bar({few}, 0, 5, 7)",
+        "cast([{int}, {int}] AS VARCHAR)", "cast({{'a': {int}, 'b': {text}}} AS VARCHAR)", "cast({timestamp}::TIMESTAMP AS TIME)::VARCHAR",
+        "cast([{text}] AS VARCHAR)", "cast([{timestamp}] AS VARCHAR)",
+        "regexp_extract({text}, '([a-z])(.?)', ['one', 'two']).one",
     ],
     "int": [
         "length({text})", "strlen({text})", "bit_length({text})", "strpos({text}, {part})",
@@ -71,7 +75,8 @@ TEMPLATES = {
         "list_unique({longs})", "try_cast({number} AS INTEGER)",
         "try_cast({number} AS BIGINT)", "array_length({longs})",
         "greatest({int}, {int}, {int})", "least({int}, {int})", "century({date})", "decade({date})", "millennium({date})",
-        "days_in_month({date})", "round({int}, -1)",
+        "days_in_month({date})", "round({int}, -1)", "binom({few}, {few})", "date_part(['year', 'day'], {date_near}).year",
+        "parse_formatted_bytes('16 KiB')", "octet_length(encode({text}))", "timezone_hour({timestamp})",
     ],
     "float": [
         "sqrt({positive})", "cbrt({float})", "exp({digits})", "ln({positive})", "log10({positive})", "log2({positive})",
@@ -93,7 +98,7 @@ TEMPLATES = {
         "{int} NOT IN {known}", "{text} IN {few_texts}", "list_has_any({longs}, [1, 5])", "list_has_all({longs}, [1])",
         "isnan({float})", "isinf({float})", "isfinite({float})", "json_valid({json})", "json_exists({json}, {path})",
         "json_contains({json}, '1')", "try_cast({text} AS BOOLEAN)", "isfinite({date})",
-        "{longs} = [1, 2, 3]", "{texts} IS DISTINCT FROM {texts}",
+        "{longs} = [1, 2, 3]", "{texts} IS DISTINCT FROM {texts}", "{ascii} GLOB 'a*'", "{text} GLOB '*[a-c]?'",
     ],
     "date": [
         "last_day({date_near})", "try_cast({day} AS DATE)", "make_date(2020, {few} + 1, {few} + 1)", "cast({timestamp} AS DATE)",
@@ -103,7 +108,7 @@ TEMPLATES = {
     "timestamp": [
         "date_trunc({span_unit}, {timestamp})", "time_bucket({span}, {timestamp})", "{timestamp} + {span}", "{date_near} + {span}",
         "make_timestamp(2020, {few} + 1, 5, 6, 7, 8.5)", "strptime('2020-03-04 05:06', '%Y-%m-%d %H:%M')",
-        "try_strptime({day}, '%Y-%m-%d')",
+        "try_strptime({day}, '%Y-%m-%d')", "try_strptime({day}, ['%d.%m.%Y', '%Y-%m-%d'])",
         "{timestamp} + to_hours({few})", "{timestamp} + INTERVAL ({few}) MONTH", "least({timestamp}, {timestamp})",
     ],
     "list": [
@@ -113,7 +118,7 @@ TEMPLATES = {
         "[x * 2 FOR x IN {longs} IF x IN [1, 3]]", "string_split({text}, {mark})", "regexp_extract_all({text}, {regex})",
         "range({few})", "generate_series(1, {few})", "list_resize({longs}, 3)", "flatten([{longs}, [9]])",
         "list_sort({texts})", "string_split_regex({text}, '[, ]')",
-        "json_keys({json})",
+        "json_keys({json})", "list_grade_up({longs})", "list_where([1, 2, 3], [{few} > 1, true, false])",
     ],
 }
 # Aggregates; `keys` is what tells rows apart.
@@ -126,7 +131,7 @@ AGGREGATES = [
     "group_concat({ascii}, '-' ORDER BY {keys})", "sum({decimal}) FILTER (WHERE {bool})", "bool_and({bool})",
     "max({text})", "min({date})", "skewness({float_few})",
     "kurtosis_pop({float_few})", "favg({float_few})", "sum(DISTINCT {int})", "geomean({positive})", "any_value({few})",
-    "avg({decimal})", "regr_count({float_few}, {int})",
+    "avg({decimal})", "sum(coalesce({bool}, false))", "regr_count({float_few}, {int})",
 ]
 # fmt: on
 # Doubles whose functions are finite.

@@ -28,10 +28,15 @@ impl Default for Baseline {
     fn default() -> Self {
         let mut config = SessionConfig::new();
         right_defaults(config.options_mut());
-        // Types of quotients, and of floats beside decimals, are compared like with like.
+        // No sort that DataFusion leaves out is part of its times.
+        config.options_mut().sql_parser.enable_subquery_sort_elimination = true;
+        // Types of quotients and ranks, those of floats beside decimals, and averages are compared like with like.
         let builder = SessionStateBuilder::new().with_config(config).with_default_features();
         let state = builder.with_analyzer_rules(mend::rules_of_types()).build();
-        Baseline { context: SessionContext::new_with_state(state) }
+        let ranks = mend::ranks::functions(&state);
+        let context = SessionContext::new_with_state(state);
+        ranks.into_iter().for_each(|function| context.register_udwf(function));
+        Baseline { context }
     }
 }
 
@@ -43,10 +48,12 @@ impl Default for Baseline {
 /// - First groups alone, as of `SELECT DISTINCT f … ORDER BY f LIMIT 3`, hold a NaN as often as it comes or fail over a
 ///   float, and memory is reserved for as many groups as LIMIT and OFFSET name.
 ///
-/// Columns know where the text has them, for the errors that name one.
+/// Subqueries keep their sorts, whose order aggregates and LIMIT above them read ([`crate::mend`] takes the others
+/// away). Columns know where the text has them, for the errors that name one.
 pub(crate) fn right_defaults(options: &mut ConfigOptions) {
     options.sql_parser.parse_float_as_decimal = true;
     options.sql_parser.collect_spans = true;
+    options.sql_parser.enable_subquery_sort_elimination = false;
     without_wrong_filters(options);
     options.optimizer.enable_topk_aggregation = false;
 }

@@ -16,7 +16,7 @@ use arrow::array::{Array, ArrayRef, AsArray, LargeStringArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, TimeUnit};
 use arrow::error::ArrowError;
-use chrono::{Datelike, NaiveDateTime, TimeDelta};
+use chrono::{Datelike, NaiveDateTime, Offset, TimeDelta, TimeZone};
 
 /// What a text becomes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -51,8 +51,10 @@ impl Wall {
         let is_instant = matches!(self, Wall::Instant | Wall::InstantMicros);
         let whole = whole(if is_instant { text } else { without_zone(text) });
         match self {
-            Wall::Day | Wall::Instant => whole,
-            Wall::Micros | Wall::InstantMicros => rounded(whole),
+            Wall::Day => whole,
+            Wall::Instant => with_offset(whole),
+            Wall::Micros => rounded(whole),
+            Wall::InstantMicros => with_offset(rounded(whole)),
             Wall::Time if has_all_digits(&whole) => Cow::Owned(whole[DATE_BYTES + 1..].to_string()),
             Wall::Time if whole.contains(':') => whole,
             // No digits alone, which would be a number.
@@ -153,6 +155,32 @@ fn without_zone(text: &str) -> &str {
     if !zone.is_empty() && is_zone() { &text[..end] } else { text }
 }
 
+/// The text of an instant with an offset in the place of its zone's name, where the clocks of the zone show its time
+/// twice or never: that of standard time, as in PostgreSQL. Arrow refuses such a text.
+fn with_offset(text: Cow<'_, str>) -> Cow<'_, str> {
+    let settled = || {
+        let front = without_zone(&text);
+        let name = text[front.len()..].trim();
+        let zone = Some(name).filter(|name| name.contains('/'))?.parse::<Tz>().ok()?;
+        let time = NaiveDateTime::parse_from_str(&front.replacen(['T', 't'], " ", 1), "%Y-%m-%d %H:%M:%S%.f").ok()?;
+        if zone.offset_from_local_datetime(&time).single().is_some() {
+            return None;
+        }
+        let at = |days: i64| {
+            let time = time.checked_add_signed(TimeDelta::days(days))?;
+            Some(zone.offset_from_utc_datetime(&time).fix().local_minus_utc())
+        };
+        // The smaller offset is that of standard time.
+        let minutes = at(-1)?.min(at(1)?) / 60;
+        let sign = if minutes < 0 { '-' } else { '+' };
+        Some(format!("{front}{sign}{:02}:{:02}", minutes.abs() / 60, minutes.abs() % 60))
+    };
+    match settled() {
+        Some(settled) => Cow::Owned(settled),
+        None => text,
+    }
+}
+
 /// The text of a timestamp with all its digits; none if it is no timestamp of PostgreSQL's usual form, or has them.
 pub(crate) fn written_out(text: &str) -> Option<String> {
     let mut rest = text.trim();
@@ -227,6 +255,10 @@ mod tests {
         assert_eq!((Wall::Day.bare(long), Wall::Instant.bare(long)), (long[..27].into(), long.into()));
         assert_eq!(Wall::Micros.bare(long), "2024-01-01 08:00:00.123457");
         assert_eq!(Wall::InstantMicros.bare(long), "2024-01-01 08:00:00.123457+02");
+        let in_berlin = |time: &str| Wall::InstantMicros.bare(&format!("{time} Europe/Berlin")).into_owned();
+        assert_eq!(in_berlin("2024-03-31 02:30:00.5"), "2024-03-31 02:30:00.5+01:00");
+        assert_eq!(in_berlin("2024-10-27 02:30"), "2024-10-27 02:30:00+01:00");
+        assert_eq!(in_berlin("2024-03-31 03:30"), "2024-03-31 03:30:00 Europe/Berlin");
         for (text, day, time) in [
             ("2024-01-01 08:00+02", "2024-01-01 08:00:00", "08:00:00"),
             ("2024-1-5 8:03:07.25 Europe/Berlin", "2024-01-05 08:03:07.25", "08:03:07.25"),

@@ -63,6 +63,8 @@ const LAYERS: [(&str, &[&[&str]]); 6] = [
                 "text_times",
                 "time_units",
                 "calendar_units",
+                "nested_texts",
+                "time_texts",
             ],
             &["error", "spill"],
             &["ranges", "text_formats"],

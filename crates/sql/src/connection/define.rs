@@ -313,7 +313,10 @@ fn check_defaults<'a>(
         let Ok(field) = schema.field_with_name(column) else { continue };
         let computed = || -> Result<()> {
             check_kinds([field.data_type(), &default.get_type(&DFSchema::empty())?])?;
-            let value = Expr::Cast(Cast::new(Box::new(default.clone()), field.data_type().clone()));
+            let value = match ExtensionType::of(field) {
+                Some(of) => functions::reader(of)?.call(vec![default.clone()]),
+                None => Expr::Cast(Cast::new(Box::new(default.clone()), field.data_type().clone())),
+            };
             let plan = analyzed(&LogicalPlanBuilder::empty(true).project([value.alias(column)])?.build()?, state)?;
             for value in plan.expressions() {
                 if value.exists(|expr| Ok(has_other_values(expr)))? {

@@ -29,6 +29,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use crate::catalog::plan_statement;
 use crate::error::{Result, SqlError};
+use crate::extension_types::ExtensionType;
 use crate::memory_table::Role;
 use crate::mend::mixed::{check_column, is_on_calendar};
 use crate::syntax;
@@ -47,7 +48,7 @@ struct Target {
 pub(super) async fn plan(state: &SessionState, mut parsed: ParsedStatement) -> DataFusionResult<LogicalPlan> {
     let Some(statement) = statement_of(&mut parsed) else { return plan_statement(state, parsed).await };
     let SqlStatement::Insert(insert) = statement else { return plan_statement(state, parsed).await };
-    let (TableObject::TableName(name), Some(source)) = (&insert.table, &insert.source) else {
+    let (TableObject::TableName(name), Some(source)) = (&insert.table, &mut insert.source) else {
         return plan_statement(state, parsed).await;
     };
     if values_of(source).is_some() {
@@ -171,8 +172,13 @@ fn with_cast_branches(source: LogicalPlan, schema: &Schema) -> Result<LogicalPla
 }
 
 /// Refuses numbers in VALUES for columns of dates, and dates for those of numbers: the planner casts cell by cell.
-async fn check_cells(state: &SessionState, name: &ObjectName, columns: &[ObjectName], source: &Query) -> Result<()> {
-    let Some(values) = values_of(source) else { return Ok(()) };
+/// Lists and structs for columns of JSON become JSON.
+async fn check_cells(
+    state: &SessionState,
+    name: &ObjectName,
+    columns: &[ObjectName],
+    source: &mut Query,
+) -> Result<()> {
     let (_, table) = syntax::found_table(state, name).await?;
     let schema = table.schema();
     let named = columns.iter().map(syntax::column_name).collect::<Result<Vec<_>>>()?;
@@ -180,6 +186,15 @@ async fn check_cells(state: &SessionState, name: &ObjectName, columns: &[ObjectN
         true => schema.fields().get(place).cloned(),
         false => schema.fields().iter().find(|field| Some(field.name()) == named.get(place)).cloned(),
     };
+    for row in values_of_mut(source).into_iter().flat_map(|values| &mut values.rows) {
+        for (place, cell) in row.content.iter_mut().enumerate() {
+            let is_json = field(place).is_some_and(|field| ExtensionType::of(&field) == Some(ExtensionType::Json));
+            if is_json && matches!(cell, SqlExpr::Array(_) | SqlExpr::Dictionary(_) | SqlExpr::Map(_)) {
+                *cell = syntax::as_json(std::mem::replace(cell, SqlExpr::value(Value::Null)));
+            }
+        }
+    }
+    let Some(values) = values_of(source) else { return Ok(()) };
     let has_kind = |field: &Field| field.data_type().is_numeric() || is_on_calendar(field.data_type());
     let (mut computed, mut fields) = (Vec::new(), Vec::new());
     for row in &values.rows {

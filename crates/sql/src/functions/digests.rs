@@ -1,15 +1,17 @@
 //! Digests and encodings of texts and bytes.
 
-use arrow::array::{Array, ArrayRef};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, ListArray, StringArray};
 use arrow::datatypes::DataType;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use md5::{Digest, Md5};
 use sha1::Sha1;
 use sha2::Sha256;
 
-use super::{Arguments, Bytes, Long, Own, Text, Uuid, raised};
+use super::{Arguments, Bytes, Long, Own, Text, Texts, Uuid, raised};
 
 /// The functions.
 pub(super) const ALL: &[Own] = &[
@@ -33,6 +35,14 @@ pub(super) const ALL: &[Own] = &[
     Own::new("as_uuid", &[Text], Uuid, |args| args.texts(|row| uuid(args.text(0).value(row)).map(Some))),
     Own::new("as_uuid", &[Bytes], Uuid, |args| args.texts(|row| uuid_of_bytes(args.bytes(0).value(row)).map(Some))),
     Own::new("try_as_uuid", &[Text], Uuid, |args| args.texts(|row| Ok(uuid(args.text(0).value(row)).ok()))),
+    Own::new("as_uuids", &[Texts], Texts, uuids),
+    Own::new("octet_length", &[Text], Long, |args| args.integers(|row| Ok(Some(bytes(args, row).len() as i64)))),
+    Own::new("octet_length", &[Bytes], Long, |args| args.integers(|row| Ok(Some(bytes(args, row).len() as i64)))),
+    Own::new("uuid_extract_version", &[Text], Long, |args| {
+        args.integers(|row| {
+            Ok(uuid(args.text(0).value(row))?.chars().nth(14).and_then(|v| v.to_digit(16)).map(i64::from))
+        })
+    }),
     Own::new("encode", &[Text], Bytes, |args| args.blobs(|row| Ok(Some(bytes(args, row).to_vec())))),
     Own::new("encode", &[Text, Text], Text, encoded),
     Own::new("encode", &[Bytes, Text], Text, encoded),
@@ -203,6 +213,17 @@ pub(super) fn uuid(text: &str) -> Result<String> {
     }
     let parts = [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]];
     Ok(parts.join("-"))
+}
+
+/// Lists of texts as lists of UUIDs.
+fn uuids(args: &Arguments) -> Result<ArrayRef> {
+    let lists = args.columns[0].as_list::<i32>();
+    let DataType::List(field) = lists.data_type() else {
+        return Err(DataFusionError::Internal("a list of another type".into()));
+    };
+    let items = lists.values().as_string::<i32>().iter().map(|text| text.map(uuid).transpose());
+    let items = Arc::new(items.collect::<Result<StringArray>>()?);
+    Ok(Arc::new(ListArray::try_new(field.clone(), lists.offsets().clone(), items, lists.nulls().cloned())?))
 }
 
 /// The usual text of a UUID of 16 bytes.

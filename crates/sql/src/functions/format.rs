@@ -3,8 +3,9 @@
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type, Int64Type};
-use arrow::util::display::{ArrayFormatter, FormatOptions};
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
+
+use crate::nested_texts::texts_of;
 
 use super::{Any, Arguments, Own, Text, raised};
 
@@ -62,23 +63,22 @@ impl Default for Spec {
 }
 
 /// The values of a row, in their order.
-struct Values<'a> {
-    shown: Vec<(&'a ArrayRef, Option<ArrayFormatter<'a>>)>,
+struct Values {
+    /// Numbers, and the texts of other values.
+    shown: Vec<ArrayRef>,
     row: usize,
     next: usize,
 }
 
-impl Values<'_> {
+impl Values {
     fn of(&mut self, place: Option<usize>) -> Result<Value> {
         let at = place.unwrap_or(self.next);
         self.next = at + 1;
-        let (column, formatter) =
-            self.shown.get(at).ok_or_else(|| raised(format!("the text has no value for place {}", at + 1)))?;
-        Ok(match (column.data_type(), formatter) {
-            (DataType::Int64, _) => Value::Integer(column.as_primitive::<Int64Type>().value(self.row)),
-            (DataType::Float64, _) => Value::Float(column.as_primitive::<Float64Type>().value(self.row)),
-            (_, Some(formatter)) => Value::Text(formatter.value(self.row).try_to_string()?),
-            (_, None) => return Err(DataFusionError::Internal("a column without a text".into())),
+        let column = self.shown.get(at).ok_or_else(|| raised(format!("the text has no value for place {}", at + 1)))?;
+        Ok(match column.data_type() {
+            DataType::Int64 => Value::Integer(column.as_primitive::<Int64Type>().value(self.row)),
+            DataType::Float64 => Value::Float(column.as_primitive::<Float64Type>().value(self.row)),
+            _ => Value::Text(column.as_string::<i32>().value(self.row).to_string()),
         })
     }
 }
@@ -90,30 +90,18 @@ fn filled(args: &Arguments, fill: Fill) -> Result<ArrayRef> {
         // Numbers past those of 64 bits with a sign stay texts.
         DataType::UInt64 => {
             let signed = cast(column, &DataType::Int64)?;
-            Ok(if signed.null_count() == column.null_count() { signed } else { column.clone() })
+            if signed.null_count() == column.null_count() { Ok(signed) } else { texts_of(column) }
         }
-        number if number.is_integer() => cast(column, &DataType::Int64),
-        number if number.is_numeric() => cast(column, &DataType::Float64),
-        _ => Ok(column.clone()),
+        number if number.is_integer() => Ok(cast(column, &DataType::Int64)?),
+        number if number.is_numeric() => Ok(cast(column, &DataType::Float64)?),
+        _ => texts_of(column),
     };
-    let columns: Vec<ArrayRef> = args.columns[1..].iter().map(wide).collect::<Result<_, _>>()?;
-    let options = FormatOptions::new().with_timestamp_format(Some("%Y-%m-%d %H:%M:%S%.f"));
-    let shown = columns.iter().map(|column| with_text(column, &options)).collect::<Result<_>>()?;
+    let shown = args.columns[1..].iter().map(wide).collect::<Result<_>>()?;
     let mut values = Values { shown, row: 0, next: 0 };
     args.texts(|row| {
         (values.row, values.next) = (row, 0);
         fill(args.text(0).value(row), &mut values).map(Some)
     })
-}
-
-/// A column, and its texts where it has no numbers.
-fn with_text<'a>(
-    column: &'a ArrayRef,
-    options: &FormatOptions<'a>,
-) -> Result<(&'a ArrayRef, Option<ArrayFormatter<'a>>)> {
-    let is_number = matches!(column.data_type(), DataType::Int64 | DataType::Float64);
-    let formatter = (!is_number).then(|| ArrayFormatter::try_new(column.as_ref(), options)).transpose()?;
-    Ok((column, formatter))
 }
 
 /// The text with `{…}` filled in; `{{` and `}}` are braces.

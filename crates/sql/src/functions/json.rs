@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, StringArray};
+use arrow::array::{Array, ArrayRef, AsArray, ListBuilder, StringArray, StringBuilder};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field};
 use arrow::json::writer::{EncoderOptions, make_encoder};
@@ -14,6 +14,8 @@ use datafusion::error::Result;
 use datafusion::functions::core::expr_fn::named_struct;
 use datafusion::logical_expr::{Expr, lit};
 use serde_json::Value;
+
+use crate::nested_texts::with_texts_of_times;
 
 use super::{Any, Arguments, Boolean, Json, Long, Own, Text, Texts, raised};
 
@@ -36,6 +38,8 @@ pub(super) const ALL: &[Own] = &[
     Own::new("json_exists", &[Text, Text], Boolean, |args| args.booleans(|row| Ok(Some(found(args, row)?.is_some())))),
     Own::new("json_extract", &[Text, Text], Json, extract),
     Own::new("json_extract", &[Text, Long], Json, extract),
+    Own::new("json_extract_list", &[Text, Text], Texts, |args| all_found(args, |value| Some(value.to_string()))),
+    Own::new("json_extract_string_list", &[Text, Text], Texts, |args| all_found(args, shown)),
     Own::new("json_extract_string", &[Text, Text], Text, extract_string),
     Own::new("json_extract_string", &[Text, Long], Text, extract_string),
     Own::new("json_keys", &[Text], Texts, keys),
@@ -84,7 +88,7 @@ pub(super) fn checked(text: &str) -> Result<String> {
     parsed(text).map(|_| text.to_string())
 }
 
-fn parsed(text: &str) -> Result<Value> {
+pub(super) fn parsed(text: &str) -> Result<Value> {
     serde_json::from_str(text).map_err(|error| raised(format!("'{text}' is not JSON: {error}")))
 }
 
@@ -94,7 +98,13 @@ fn found(args: &Arguments, row: usize) -> Result<Option<Value>> {
     match args.columns.get(1).map(|column| column.data_type()) {
         None => Ok(Some(value)),
         Some(DataType::Int64) => Ok(element(value, args.longs(1).value(row))),
-        Some(_) => Ok(at_path(value, steps(args.text(1).value(row))?)),
+        Some(_) => {
+            let (path, steps) = (args.text(1).value(row), steps(args.text(1).value(row))?);
+            match steps.iter().any(|step| matches!(step, Step::All)) {
+                true => Err(raised(format!("'{path}' leads to several values; json_extract takes it as a constant"))),
+                false => Ok(at_path(value, steps)),
+            }
+        }
     }
 }
 
@@ -104,6 +114,39 @@ fn extract(args: &Arguments) -> Result<ArrayRef> {
 
 fn extract_string(args: &Arguments) -> Result<ArrayRef> {
     args.texts(|row| Ok(found(args, row)?.and_then(shown)))
+}
+
+/// The values that a path with `*` leads to.
+fn all_found(args: &Arguments, shown: fn(Value) -> Option<String>) -> Result<ArrayRef> {
+    let mut lists = ListBuilder::new(StringBuilder::new());
+    let found = args.each(|row| {
+        let (value, steps) = (parsed(args.text(0).value(row))?, steps(args.text(1).value(row))?);
+        let at = |values: Vec<Value>, step: &Step| -> Vec<Value> {
+            values.into_iter().flat_map(|value| all_at(value, step)).collect()
+        };
+        Ok(Some(steps.iter().fold(vec![value], at)))
+    })?;
+    for list in found {
+        lists.append_option(list.map(|list| list.into_iter().map(shown)));
+    }
+    Ok(Arc::new(lists.finish()))
+}
+
+/// The values at a step.
+fn all_at(value: Value, step: &Step) -> Vec<Value> {
+    match (step, value) {
+        (Step::All, Value::Object(members)) => members.into_iter().map(|(_, value)| value).collect(),
+        (Step::All, Value::Array(elements)) => elements,
+        (Step::All, _) => Vec::new(),
+        (Step::Member(name) | Step::Either(name), Value::Object(mut members)) => {
+            members.remove(name).into_iter().collect()
+        }
+        (Step::Element(place), value) => element(value, *place).into_iter().collect(),
+        (Step::Either(place), value) => {
+            place.parse().ok().and_then(|place| element(value, place)).into_iter().collect()
+        }
+        (Step::Member(_), _) => Vec::new(),
+    }
 }
 
 /// A value as SQL has it: a text without quotes, NULL of null.
@@ -133,7 +176,9 @@ fn keys(args: &Arguments) -> Result<ArrayRef> {
 }
 
 /// A step of a path.
-enum Step {
+pub(super) enum Step {
+    /// All members of an object, or all elements of an array.
+    All,
     Member(String),
     Element(i64),
     /// A number of a pointer: an element, or the name of a member.
@@ -144,7 +189,7 @@ enum Step {
 ///
 /// # Errors
 /// A path that begins with `$` and goes on otherwise than paths do.
-fn steps(path: &str) -> Result<Vec<Step>> {
+pub(super) fn steps(path: &str) -> Result<Vec<Step>> {
     if let Some(pointer) = path.strip_prefix('/') {
         let step = |name: &str| match name.parse::<i64>() {
             Ok(_) => Step::Either(name.to_string()),
@@ -156,17 +201,15 @@ fn steps(path: &str) -> Result<Vec<Step>> {
     let refused = || raised(format!("'{path}' is no path of JSON; there are '$.name', '$[0]', '/name/0'"));
     let mut steps = Vec::new();
     while !rest.is_empty() {
-        let (step, after) = if let Some(quoted) = rest.strip_prefix(".\"") {
+        let all = ["[*]", ".*"].into_iter().find_map(|all| rest.strip_prefix(all));
+        let (step, after) = if let Some(after) = all {
+            (Step::All, after)
+        } else if let Some(quoted) = rest.strip_prefix(".\"") {
             let (name, after) = quoted.split_once('"').ok_or_else(refused)?;
             (Step::Member(name.to_string()), after)
         } else if let Some(after) = rest.strip_prefix('.') {
             let (name, after) = after.split_at(after.find(['.', '[']).unwrap_or(after.len()));
-            (
-                Step::Member(
-                    Some(name).filter(|name| !name.is_empty() && *name != "*").ok_or_else(refused)?.to_string(),
-                ),
-                after,
-            )
+            (Step::Member(Some(name).filter(|name| !name.is_empty()).ok_or_else(refused)?.to_string()), after)
         } else {
             let (index, after) = rest.strip_prefix('[').and_then(|rest| rest.split_once(']')).ok_or_else(refused)?;
             let index = index.strip_prefix('#').unwrap_or(index);
@@ -248,7 +291,7 @@ fn strip_nulls(value: &mut Value) {
     }
 }
 
-fn duckdb_type(value: &Value) -> String {
+pub(super) fn duckdb_type(value: &Value) -> String {
     let name = match value {
         Value::Null => "NULL",
         Value::Bool(_) => "BOOLEAN",
@@ -285,13 +328,13 @@ pub(super) fn as_it_is(json: Expr) -> Expr {
 /// The JSON of each row of each argument, NULL as null.
 fn encoded(args: &Arguments) -> Result<Vec<Vec<String>>> {
     let options = EncoderOptions::default().with_explicit_nulls(true);
-    let options = options.with_timestamp_format("%Y-%m-%d %H:%M:%S%.f".into());
     let texts = |column: &ArrayRef| {
         if let Some(json) = column.as_struct_opt().and_then(|of| of.column_by_name(AS_IT_IS)) {
             let texts = cast(json, &DataType::Utf8)?;
             let text = |text: Option<&str>| Ok(text.unwrap_or("null").to_string());
             return texts.as_string::<i32>().iter().map(text).collect();
         }
+        let column = with_texts_of_times(column)?;
         let field = Arc::new(Field::new("", column.data_type().clone(), true));
         let mut encoder = make_encoder(&field, column.as_ref(), &options)?;
         let text = |row| {

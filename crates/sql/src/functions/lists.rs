@@ -3,14 +3,16 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, ListArray, MapArray, StructArray, UInt32Array, UInt64Array};
+use arrow::array::{
+    Array, ArrayRef, AsArray, Int64Builder, ListArray, ListBuilder, MapArray, StructArray, UInt32Array, UInt64Array,
+};
 use arrow::buffer::{NullBuffer, OffsetBuffer};
-use arrow::compute::{cast, take};
+use arrow::compute::{SortOptions, cast, sort_to_indices, take};
 use arrow::datatypes::{DataType, Field, Fields, Float64Type, Int64Type};
 use arrow::row::{RowConverter, SortField};
 use datafusion::error::{DataFusionError, Result};
 
-use super::{Arguments, Double, Histogram, List, Long, Own, raised};
+use super::{Arguments, Double, Histogram, List, Long, Longs, Own, Text, raised};
 
 /// The functions.
 pub(super) const ALL: &[Own] = &[
@@ -51,8 +53,12 @@ pub(super) const ALL: &[Own] = &[
                 .map(|[n, m2, m3, _]| (n * (n - 1.0)).sqrt() / (n - 2.0) * m3 / m2.powf(1.5)))
         })
     }),
+    Own::new("list_grade_up", &[List], Longs, graded),
+    Own::new("list_grade_up", &[List, Text], Longs, graded),
+    Own::new("list_grade_up", &[List, Text, Text], Longs, graded),
     Own::new("list_histogram", &[List], Histogram, histogram),
     Own::new("list_select", &[List, List], List, select),
+    Own::new("list_where", &[List, List], List, masked),
     Own::new("list_unique", &[List], Long, |args| {
         args.integers(|row| {
             let elements = elements(args, 0, row);
@@ -96,21 +102,55 @@ fn converter(elements: &ArrayRef) -> Result<RowConverter> {
     Ok(RowConverter::new(vec![SortField::new(elements.data_type().clone())])?)
 }
 
+/// The places of the elements of a list in their order, NULL last unless it is said to be first.
+fn graded(args: &Arguments) -> Result<ArrayRef> {
+    let says = |place: usize, row: usize, word: &str| {
+        args.columns.len() > place && args.text(place).value(row).trim().eq_ignore_ascii_case(word)
+    };
+    let mut lists = ListBuilder::new(Int64Builder::new());
+    let places = args.each(|row| {
+        let options = SortOptions { descending: says(1, row, "DESC"), nulls_first: says(2, row, "NULLS FIRST") };
+        Ok(Some(sort_to_indices(&elements(args, 0, row), Some(options), None)?))
+    })?;
+    for places in places {
+        lists.append_option(
+            places.map(|places| places.values().iter().map(|place| Some(i64::from(*place) + 1)).collect::<Vec<_>>()),
+        );
+    }
+    Ok(Arc::new(lists.finish()))
+}
+
+/// The elements whose place in a list of truth values is true; NULL for a place without an element.
+fn masked(args: &Arguments) -> Result<ArrayRef> {
+    taken(args, |mask| {
+        let mask = cast(mask, &DataType::Boolean)?;
+        let mask = mask.as_boolean();
+        if mask.null_count() > 0 {
+            return Err(raised("list_where with a NULL among its truth values".into()));
+        }
+        Ok((1..).zip(mask.values()).filter(|(_, is_taken)| *is_taken).map(|(place, _)| Some(place)).collect())
+    })
+}
+
 /// The elements at places from 1 on; NULL for a place without one.
 fn select(args: &Arguments) -> Result<ArrayRef> {
+    taken(args, |places| Ok(cast(places, &DataType::Int64)?.as_primitive::<Int64Type>().iter().collect()))
+}
+
+/// The elements of a list at the places that another tells.
+fn taken(args: &Arguments, places: impl Fn(&ArrayRef) -> Result<Vec<Option<i64>>>) -> Result<ArrayRef> {
     let lists = args.columns[0].as_list::<i32>();
     let (mut offsets, mut taken, mut nulls) = (vec![0_i32], Vec::new(), Vec::new());
     for row in 0..args.rows {
         let is_valid = args.columns.iter().all(|column| column.is_valid(row));
         nulls.push(is_valid);
         if is_valid {
-            let places = arrow::compute::cast(&elements(args, 1, row), &DataType::Int64)?;
             let (start, end) = (lists.value_offsets()[row], lists.value_offsets()[row + 1]);
             let at = |place: Option<i64>| {
                 let place = place.filter(|place| (1..=i64::from(end - start)).contains(place))?;
                 u32::try_from(i64::from(start) + place - 1).ok()
             };
-            taken.extend(places.as_primitive::<Int64Type>().iter().map(at));
+            taken.extend(places(&elements(args, 1, row))?.into_iter().map(at));
         }
         let end = i32::try_from(taken.len()).map_err(|_| raised("lists of a batch are too long together".into()))?;
         offsets.push(end);

@@ -9,6 +9,7 @@
 mod digests;
 mod format;
 mod json;
+mod json_changes;
 mod lists;
 mod number_pattern;
 mod numbers;
@@ -16,6 +17,7 @@ mod paths;
 mod pattern;
 mod session;
 mod strptime;
+mod structs;
 mod texts;
 mod times;
 mod truncation;
@@ -72,17 +74,21 @@ enum Kind {
     Interval,
     /// A list of texts.
     Texts,
+    /// A list of integers.
+    Longs,
     /// A list of any elements; as the type of values, that of the first argument.
     List,
     /// How often the elements of the first argument, a list, are in it.
     Histogram,
+    /// The members of all arguments, which are structs.
+    Joined,
     /// Anything, as it is.
     Any,
 }
 
 use Kind::{
-    Any, Boolean, Bytes, Date, Decimal, Double, Histogram, Interval, Json, List, Long, Text, Texts, Time, Unsigned,
-    Uuid,
+    Any, Boolean, Bytes, Date, Decimal, Double, Histogram, Interval, Joined, Json, List, Long, Longs, Text, Texts,
+    Time, Unsigned, Uuid,
 };
 
 impl Kind {
@@ -98,7 +104,8 @@ impl Kind {
             Time => DataType::Timestamp(TimeUnit::Microsecond, None),
             Interval => DataType::Interval(IntervalUnit::MonthDayNano),
             Texts => DataType::new_list(DataType::Utf8, true),
-            Any | Decimal | List | Histogram => DataType::Null,
+            Longs => DataType::new_list(DataType::Int64, true),
+            Any | Decimal | List | Histogram | Joined => DataType::Null,
         }
     }
 
@@ -125,11 +132,11 @@ impl Kind {
                 Interval => {
                     matches!(from, DataType::Interval(_) | DataType::Duration(_)) || may_be_read && from.is_string()
                 }
-                Texts | List => {
+                Texts | Longs | List => {
                     matches!(from, DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(_, _))
                 }
                 Any => true,
-                Histogram => false,
+                Histogram | Joined => false,
             };
         is_taken.then(|| match (self, from) {
             (Any | Decimal, from) => from.clone(),
@@ -189,11 +196,13 @@ fn all() -> impl Iterator<Item = &'static Own> {
         digests::ALL,
         format::ALL,
         json::ALL,
+        json_changes::ALL,
         lists::ALL,
         numbers::ALL,
         paths::ALL,
         session::ALL,
         strptime::ALL,
+        structs::ALL,
         texts::ALL,
         times::ALL,
     ];
@@ -249,9 +258,23 @@ pub(crate) fn as_it_is(json: Expr) -> Expr {
 
 /// The function that reads texts as values of an extension type.
 pub(crate) fn reader(to: ExtensionType) -> Result<Arc<ScalarUDF>> {
+    own(to.reader())
+}
+
+fn own(name: &str) -> Result<Arc<ScalarUDF>> {
     static OWN: LazyLock<Vec<Arc<ScalarUDF>>> = LazyLock::new(|| functions().map(Arc::new).collect());
-    let reader = OWN.iter().find(|function| function.name() == to.reader());
-    reader.cloned().ok_or_else(|| DataFusionError::Internal(format!("no function {}", to.reader())))
+    let found = OWN.iter().find(|function| function.name() == name);
+    found.cloned().ok_or_else(|| DataFusionError::Internal(format!("no function {name}")))
+}
+
+/// What a path or a number finds in JSON: `j['a']`.
+pub(crate) fn in_json(json: Expr, path: Expr) -> Option<Expr> {
+    Some(own("json_extract").ok()?.call(vec![json, path]))
+}
+
+/// The function that reads lists of texts as lists of UUIDs.
+pub(crate) fn reader_of_lists() -> Result<Arc<ScalarUDF>> {
+    own("as_uuids")
 }
 
 /// Whether a function of ours takes instants apart, in the session's zone.
@@ -416,6 +439,7 @@ impl ScalarUDFImpl for OwnFunction {
         Ok(match (self.form(arguments)?.gives, arguments.first()) {
             (List, Some(DataType::List(field))) => DataType::List(Arc::new(field.as_ref().clone().with_nullable(true))),
             (Decimal, Some(DataType::Decimal128(precision, scale))) => numbers::one_digit_more(*precision, *scale),
+            (Joined, _) => structs::joined_type(arguments)?,
             (Histogram, Some(DataType::List(field))) => lists::histogram_type(field.data_type()),
             (gives, _) => gives.data_type(),
         })

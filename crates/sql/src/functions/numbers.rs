@@ -12,6 +12,17 @@ use super::{Any, Arguments, Boolean, Date, Decimal, Double, Long, Own, Text, Tim
 
 /// The functions.
 pub(super) const ALL: &[Own] = &[
+    Own::new("bar", &[Double, Double, Double], Text, |args| {
+        args.texts(|row| bar([0, 1, 2].map(|place| args.doubles(place).value(row)), 80.0).map(Some))
+    }),
+    Own::new("bar", &[Double, Double, Double, Double], Text, |args| {
+        args.texts(|row| {
+            bar([0, 1, 2].map(|place| args.doubles(place).value(row)), args.doubles(3).value(row)).map(Some)
+        })
+    }),
+    Own::new("binom", &[Long, Long], Long, |args| {
+        args.integers(|row| binomial(args.longs(0).value(row), args.longs(1).value(row)).map(Some))
+    }),
     Own::new("bit_count", &[Long], Long, |args| {
         args.integers(|row| Ok(Some(i64::from(args.longs(0).value(row).count_ones()))))
     }),
@@ -39,6 +50,10 @@ pub(super) const ALL: &[Own] = &[
     Own::new("nextafter", &[Double, Double], Double, |args| {
         args.floats(|row| Ok(Some(libm::nextafter(args.doubles(0).value(row), args.doubles(1).value(row)))))
     }),
+    Own::new("parse_formatted_bytes", &[Text], Unsigned, |args| {
+        let bytes = args.each(|row| bytes_of(args.text(0).value(row)).map(Some))?;
+        Ok(Arc::new(UInt64Array::from(bytes)))
+    }),
     Own::new("round_even", &[Decimal, Long], Decimal, round_decimals_even),
     Own::new("round_even", &[Double, Long], Double, |args| {
         args.floats(|row| Ok(Some(round_even(args.doubles(0).value(row), args.longs(1).value(row)))))
@@ -58,6 +73,62 @@ pub(super) const ALL: &[Own] = &[
         args.integers(|row| Ok(Some(args.longs(0).value(row) ^ args.longs(1).value(row))))
     }),
 ];
+
+/// Most characters of a bar.
+const BAR_MAX: f64 = 1_000.0;
+
+/// A bar whose length is proportional to a value between two others, in eighths of characters.
+fn bar([value, low, high]: [f64; 3], width: f64) -> Result<String> {
+    if !(1.0..=BAR_MAX).contains(&width) {
+        return Err(raised(format!("a bar of {width} characters; it has 1 to {BAR_MAX}")));
+    }
+    if !(low < high) {
+        return Err(raised(format!("a bar from {low} to {high}; the first bound is to be below the second")));
+    }
+    let share = ((value - low) / (high - low)).clamp(0.0, 1.0);
+    let eighths = if share.is_nan() { 0 } else { (share * width * 8.0).floor() as usize };
+    let mut bar = "█".repeat(eighths / 8);
+    bar.extend(['▏', '▎', '▍', '▌', '▋', '▊', '▉'].get((eighths % 8).wrapping_sub(1)));
+    let blanks = (width as usize).saturating_sub(bar.chars().count());
+    Ok(bar + &" ".repeat(blanks))
+}
+
+/// In how many ways some of several things can be taken.
+fn binomial(things: i64, taken: i64) -> Result<i64> {
+    let overflow = || raised(format!("overflow: binom({things}, {taken}) leaves BIGINT"));
+    if taken < 0 || taken > things {
+        return Ok(0);
+    }
+    let mut ways = 1_i128;
+    for step in 1..=i128::from(taken.min(things - taken)) {
+        // Each product of so many neighbours is divisible.
+        ways = ways * (i128::from(things) - step + 1) / step;
+        if ways > i64::MAX.into() {
+            return Err(overflow());
+        }
+    }
+    i64::try_from(ways).map_err(|_| overflow())
+}
+
+/// The number of bytes that a text tells: `1.5 MB` has thousands, `16 KiB` powers of 1,024.
+fn bytes_of(text: &str) -> Result<u64> {
+    let refused = || raised(format!("'{text}' is no number of bytes, as '16 KiB' is"));
+    let bare = text.trim();
+    let end = bare.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(bare.len());
+    let number: f64 = bare[..end].parse().map_err(|_| refused())?;
+    let unit = bare[end..].trim().to_lowercase();
+    let power = |prefix: &str| "kmgtp".find(prefix).map(|place| place as i32 + 1);
+    let factor = match unit.as_str() {
+        "" | "b" | "byte" | "bytes" => Some(1.0),
+        unit => match (unit.strip_suffix("ib"), unit.strip_suffix('b').unwrap_or(unit)) {
+            (Some(prefix), _) if prefix.len() == 1 => power(prefix).map(|power| 1_024_f64.powi(power)),
+            (None, prefix) if prefix.len() == 1 => power(prefix).map(|power| 1_000_f64.powi(power)),
+            _ => None,
+        },
+    };
+    let bytes = (number * factor.ok_or_else(refused)?).round();
+    if bytes < u64::MAX as f64 { Ok(bytes as u64) } else { Err(refused()) }
+}
 
 /// The next even number away from zero.
 fn even(value: f64) -> f64 {

@@ -4,10 +4,11 @@
 //! on behind the pattern is refused. What a pattern lacks is that of 1900-01-01 00:00:00. A text with an offset (`%z`)
 //! is the time of UTC.
 
+use arrow::array::AsArray;
 use chrono::{NaiveDate, NaiveDateTime, NaiveTime, TimeDelta};
 use datafusion::error::Result;
 
-use super::{Own, Text, Time, raised};
+use super::{Arguments, Own, Text, Texts, Time, raised};
 
 /// Names of months, in their order.
 pub(super) const MONTHS: [&str; 12] = [
@@ -36,10 +37,29 @@ pub(super) const ALL: &[Own] = &[
             parsed(text, pattern)?.map(Some).ok_or_else(refused)
         })
     }),
+    Own::new("strptime", &[Text, Texts], Time, |args| {
+        args.times(|row| {
+            let text = args.text(0).value(row);
+            let refused = || raised(format!("'{text}' is no time by any of the patterns"));
+            by_first(args, row)?.map(Some).ok_or_else(refused)
+        })
+    }),
+    Own::new("try_strptime", &[Text, Texts], Time, |args| args.times(|row| by_first(args, row))),
     Own::new("try_strptime", &[Text, Text], Time, |args| {
         args.times(|row| parsed(args.text(0).value(row), args.text(1).value(row)))
     }),
 ];
+
+/// The time of a text by the first pattern of a list that it follows.
+fn by_first(args: &Arguments, row: usize) -> Result<Option<NaiveDateTime>> {
+    let patterns = args.columns[1].as_list::<i32>().value(row);
+    for pattern in patterns.as_string::<i32>().iter().flatten() {
+        if let Some(time) = parsed(args.text(0).value(row), pattern)? {
+            return Ok(Some(time));
+        }
+    }
+    Ok(None)
+}
 
 /// What a text says of a time.
 struct Parts {

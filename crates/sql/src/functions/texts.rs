@@ -6,7 +6,7 @@ use arrow::array::ArrayRef;
 use datafusion::error::Result;
 use regex::Regex;
 
-use super::{Arguments, Double, Long, Own, Text, Texts, raised};
+use super::{Arguments, Boolean, Double, Long, Own, Text, Texts, raised};
 
 /// The functions.
 pub(super) const ALL: &[Own] = &[
@@ -30,6 +30,12 @@ pub(super) const ALL: &[Own] = &[
     Own::new("jaro_winkler_similarity", &[Text, Text], Double, |args| {
         args.floats(|row| Ok(Some(strsim::jaro_winkler(args.text(0).value(row), args.text(1).value(row)))))
     }),
+    Own::new("matches_glob", &[Text, Text], Boolean, |args| {
+        args.booleans(|row| {
+            let [text, pattern] = [0, 1].map(|place| args.text(place).value(row).chars().collect::<Vec<_>>());
+            Ok(Some(matches_glob(&text, &pattern)))
+        })
+    }),
     Own::new("regexp_extract_all", &[Text, Text], Texts, |args| all_groups(args, |_| Ok(0))),
     Own::new("regexp_extract_all", &[Text, Text, Long], Texts, |args| {
         all_groups(args, |row| {
@@ -52,6 +58,65 @@ pub(super) const ALL: &[Own] = &[
         })
     }),
 ];
+
+/// Whether a text follows a pattern: `*` is any text, `?` a character, `[a-c]` one of some, `[!a]` one of all others,
+/// and a backslash escapes.
+fn matches_glob(text: &[char], pattern: &[char]) -> bool {
+    let (mut at, mut wanted) = (0, 0);
+    // Where the last `*` stands, and how far it reaches.
+    let mut star: Option<(usize, usize)> = None;
+    loop {
+        if pattern.get(wanted) == Some(&'*') {
+            wanted += 1;
+            star = Some((wanted, at));
+            continue;
+        }
+        let behind = match text.get(at) {
+            Some(character) => behind_one(*character, &pattern[wanted..]),
+            None if wanted == pattern.len() => return true,
+            None => return false,
+        };
+        match (behind, star) {
+            (Some(length), _) => (at, wanted) = (at + 1, wanted + length),
+            (None, Some((behind_star, reach))) => {
+                star = Some((behind_star, reach + 1));
+                (at, wanted) = (reach + 1, behind_star);
+            }
+            (None, None) => return false,
+        }
+    }
+}
+
+/// How long the part of a pattern is that a character follows; none if it follows none.
+fn behind_one(character: char, pattern: &[char]) -> Option<usize> {
+    match pattern {
+        ['?', ..] => Some(1),
+        ['\\', escaped, ..] => (*escaped == character).then_some(2),
+        ['[', set @ ..] => {
+            let is_other = set.first() == Some(&'!');
+            let first = usize::from(is_other);
+            // A bracket that is first in its set is one of it.
+            let end = first + 1 + set.get(first + 1..)?.iter().position(|c| *c == ']')?;
+            let mut members = &set[first..end];
+            let mut is_in = false;
+            while let [member, others @ ..] = members {
+                members = match others {
+                    ['-', last, behind @ ..] => {
+                        is_in |= (*member..=*last).contains(&character);
+                        behind
+                    }
+                    others => {
+                        is_in |= *member == character;
+                        others
+                    }
+                };
+            }
+            (is_in != is_other).then_some(end + 2)
+        }
+        [literal, ..] => (*literal == character).then_some(1),
+        [] => None,
+    }
+}
 
 /// The characters of a text from one place to another, which count from 1, or from the end below 0.
 fn slice(text: &str, first: i64, last: i64) -> String {

@@ -1,10 +1,12 @@
 //! Dates, times and intervals, in microseconds over all years of the calendar.
 
+use std::str::FromStr;
 use std::sync::Arc;
 
+use arrow::array::timezone::Tz;
 use arrow::array::{ArrayRef, AsArray, IntervalMonthDayNanoArray};
-use arrow::datatypes::{IntervalMonthDayNano, TimestampMicrosecondType};
-use chrono::{Datelike, Months, NaiveDate, NaiveDateTime, TimeDelta};
+use arrow::datatypes::{DataType, IntervalMonthDayNano, TimestampMicrosecondType};
+use chrono::{Datelike, Months, NaiveDate, NaiveDateTime, Offset, TimeDelta, TimeZone};
 use datafusion::error::Result;
 
 use crate::calendar_units::unit_of;
@@ -43,6 +45,9 @@ pub(super) const ALL: &[Own] = &[
             Ok(Some(EPOCH_JULIAN + micros as f64 / DAY_MICROS as f64))
         })
     }),
+    Own::new("justify_interval", &[Interval], Interval, |args| {
+        intervals(args, |row| Ok(justified(args.interval(0, row))))
+    }),
     Own::new("make_timestamp", &[Long], Time, |args| args.times(|row| of_ticks(args.longs(0).value(row), 1))),
     Own::new("make_timestamp", &[Long, Long, Long, Long, Long, Double], Time, make_timestamp),
     Own::new("millennium", &[Time], Long, |args| of_year(args, |year| spans_of(year, 1_000))),
@@ -68,6 +73,8 @@ pub(super) const ALL: &[Own] = &[
     Own::new("time_bucket", &[Interval, Time, Time], Time, |args| {
         buckets(args, |row| Ok((Some(args.time(2, row)?.and_utc().timestamp_micros()), 0)))
     }),
+    Own::new("timezone_hour", &[Time], Long, |args| args.integers(|row| Ok(Some(offset(args, row)? / 3_600)))),
+    Own::new("timezone_minute", &[Time], Long, |args| args.integers(|row| Ok(Some(offset(args, row)? % 3_600 / 60)))),
     Own::new("to_centuries", &[Long], Interval, |args| parts(args, 1_200, 0)),
     Own::new("to_days", &[Long], Interval, |args| parts(args, 0, 1)),
     Own::new("to_decades", &[Long], Interval, |args| parts(args, 120, 0)),
@@ -133,6 +140,23 @@ fn make_timestamp(args: &Arguments) -> Result<ArrayRef> {
 fn intervals(args: &Arguments, value: impl Fn(usize) -> Result<Option<IntervalMonthDayNano>>) -> Result<ArrayRef> {
     let checked = |row| value(row)?.map(Some).ok_or_else(|| raised("an interval out of range".into()));
     Ok(Arc::new(IntervalMonthDayNanoArray::from_iter(args.each(checked)?)))
+}
+
+/// Seconds that the zone of an instant is ahead of UTC; 0 of a time without one.
+fn offset(args: &Arguments, row: usize) -> Result<i64> {
+    let DataType::Timestamp(_, Some(zone)) = args.columns[0].data_type() else { return Ok(0) };
+    let offset = Tz::from_str(zone)?.offset_from_utc_datetime(&time_of(micros(args, row))?).fix();
+    Ok(offset.local_minus_utc().into())
+}
+
+/// An interval whose time is less than a day and whose days are less than a month of 30, all of one sign.
+fn justified(interval: IntervalMonthDayNano) -> Option<IntervalMonthDayNano> {
+    const DAY_NANOS: i128 = DAY_MICROS as i128 * 1_000;
+    let days = i128::from(interval.months) * 30 + i128::from(interval.days);
+    let nanos = days * DAY_NANOS + i128::from(interval.nanoseconds);
+    let (days, nanos) = (nanos / DAY_NANOS, nanos % DAY_NANOS);
+    let (months, days) = (i32::try_from(days / 30).ok()?, (days % 30) as i32);
+    Some(IntervalMonthDayNano::new(months, days, nanos as i64))
 }
 
 /// So many times some months and days.

@@ -397,8 +397,9 @@ impl<'a> Translator<'a> {
                 DataType::Decimal128(p1, s1) | DataType::Decimal256(p1, s1),
                 DataType::Decimal128(p2, s2) | DataType::Decimal256(p2, s2),
             ) => {
-                // Rounding may take one more digit before the point.
-                if is_wide(to) {
+                // Rounding may take one more digit before the point. A quotient has been translated to 128 bits.
+                let is_quotient = matches!(operand, Expr::BinaryExpr(binary) if binary.op == Operator::Divide);
+                if is_wide(to) && !is_quotient {
                     expect_digits(i16::from(*p1) + i16::from(s2 - s1))
                         .map_err(|reason| format!("a conversion from {from} to {to}, {reason}"))?;
                 }

@@ -47,7 +47,7 @@ impl Finish {
             Finish::DecimalAverage { sum, count, more_digits } => {
                 let digits = i8::try_from(*more_digits).map_err(|_| "an average of many digits")?;
                 let count = Device::Cast(aggregate(*count), Ty::I128);
-                Device::binary(BinaryOp::Div, Device::Rescale(aggregate(*sum), digits), count)
+                rounded(Device::Rescale(aggregate(*sum), digits), count)
             }
             Finish::Between { low, high, count, share, from } => {
                 between([low, high, count].map(|index| Device::Reg(groups + index)), *share, from)?
@@ -59,6 +59,16 @@ impl Finish {
             Finish::FloatVariance { .. } => return Err("a variance of floats that another operator reads".into()),
         })
     }
+}
+
+/// A quotient of integers by a count, halves away from zero.
+fn rounded(dividend: Device, count: Device) -> Device {
+    let number = |number| Device::Literal(Literal::Int(number), Ty::I128);
+    let half = Device::binary(BinaryOp::Div, count.clone(), number(2));
+    let is_negative = Device::binary(BinaryOp::Lt, dividend.clone(), number(0));
+    let back = Device::binary(BinaryOp::Sub, number(0), half.clone());
+    let step = Device::Case(vec![(is_negative, back)], Box::new(half));
+    Device::binary(BinaryOp::Div, Device::binary(BinaryOp::Add, dividend, step), count)
 }
 
 /// The mean of two values where their number is even, or the value at a share of the way through all of them, as

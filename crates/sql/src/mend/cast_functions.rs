@@ -1,5 +1,5 @@
-//! Functions in the place of casts: texts that become decimals ([`crate::text_decimals`]), timestamps that become texts
-//! ([`super::time_texts`]), and casts that rows compute ([`super::failing_casts`]).
+//! Functions in the place of casts: texts that become decimals ([`crate::text_decimals`]), times that become texts
+//! ([`crate::time_texts`]), and casts that rows compute ([`super::failing_casts`]).
 //!
 //! A function's name has its kind and its type, so that plans travel; no statement can call it, since no registry has
 //! it.
@@ -13,8 +13,9 @@ use datafusion::logical_expr::{
 };
 
 use super::conversion::Conversion;
-use super::{each_value, time_texts};
+use super::each_value;
 use crate::text_decimals::{is_read, read};
+use crate::time_texts;
 
 /// How a function converts its argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -25,7 +26,7 @@ enum Kind {
     Decimal,
     /// From a text to a decimal; another text becomes NULL.
     TryDecimal,
-    /// From a timestamp to a text.
+    /// From a timestamp or a time of day to a text.
     TimeText,
 }
 
@@ -68,11 +69,11 @@ impl CastFunction {
         ScalarUDF::new_from_impl(CastFunction { name, kind, target: target.clone(), signature })
     }
 
-    /// What reads a text as a decimal, or writes a timestamp as a text, in a cast's place; none for other casts.
+    /// What reads a text as a decimal, or writes a time as a text, in a cast's place; none for other casts.
     pub(super) fn in_place_of(cast: &Conversion) -> Option<Expr> {
         let reads = cast.is_of_text() && is_read(cast.to);
         let kind = match () {
-            () if time_texts::is_timestamp(&cast.from) && cast.to.is_string() => Kind::TimeText,
+            () if time_texts::is_time(&cast.from) && cast.to.is_string() => Kind::TimeText,
             () if reads && cast.may_fail => Kind::TryDecimal,
             () if reads => Kind::Decimal,
             () => return None,

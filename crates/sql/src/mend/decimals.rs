@@ -1,11 +1,14 @@
 //! Quotients of decimals with digits enough, and the scale of rounded ones.
 //!
-//! DataFusion 55.2 gives a quotient four digits more than its dividend has behind the point: `1 / 3.0` is 0.3333. Here
-//! the dividend is given 16 digits first, so that a quotient has 20, as PostgreSQL's `1 / 3.0` has; both sides are
-//! decimals of 256 bits where 128 might not hold the dividend scaled up. This comes before types are coerced, so that
-//! whatever is above a quotient is coerced to the type that it has.
+//! DataFusion 55.2 gives a quotient four digits more than its dividend has behind the point, and cuts what is behind
+//! them off: `2 / 3.0` is 0.6666. Here the dividend is given 17 digits first, and the last one of the quotient is
+//! rounded away, so that it has 20, as PostgreSQL's `2 / 3.0` has; both sides are decimals of 256 bits where 128 might
+//! not hold the dividend scaled up. This comes before types are coerced, so that whatever is above a quotient is
+//! coerced to the type that it has.
 //!
-//! The file goes once DataFusion's quotients have 16 significant digits.
+//! DataFusion refuses a product whose factors have more than 38 digits behind the point together: it has 256 bits here.
+//!
+//! The file goes once DataFusion's quotients have 16 significant digits and are rounded, and products have room.
 
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType};
 use datafusion::common::tree_node::Transformed;
@@ -86,36 +89,55 @@ fn scaled(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Divide, right }) = expr else {
         return Ok(Transformed::no(expr));
     };
-    let types = (left.get_type(schema), right.get_type(schema));
-    let same = |left, right| Expr::BinaryExpr(BinaryExpr { left, op: Operator::Divide, right });
-    let Some((dividend, divisor)) = types.0.ok().zip(types.1.ok()).and_then(|(l, r)| quotient_of(&l, &r)) else {
-        return Ok(Transformed::no(same(left, right)));
-    };
+    let types = left.get_type(schema).ok().zip(right.get_type(schema).ok());
+    let with_digits = |digits| types.as_ref().and_then(|(left, right)| quotient_of(left, right, digits));
+    let quotient = |left, right| Expr::BinaryExpr(BinaryExpr { left, op: Operator::Divide, right });
     let cast = |expr: Box<Expr>, to: DataType| Box::new(Expr::Cast(Cast::new(expr, to)));
-    let right = match divisor {
-        Some(divisor) => cast(right, divisor),
-        None => right,
+    let of = |left, right, (dividend, divisor): (DataType, Option<DataType>)| {
+        let right = match divisor {
+            Some(divisor) => cast(right, divisor),
+            None => right,
+        };
+        quotient(cast(left, dividend), right)
     };
-    Ok(Transformed::yes(same(cast(left, dividend), right)))
+    let Some((digits, more_digits)) = with_digits(DIVIDEND_SCALE).zip(with_digits(DIVIDEND_SCALE + 1)) else {
+        return Ok(Transformed::no(quotient(left, right)));
+    };
+    let result = of(left.clone(), right.clone(), digits).get_type(schema)?;
+    Ok(Transformed::yes(Expr::Cast(Cast::new(Box::new(of(left, right, more_digits)), result))))
 }
 
-/// What a dividend and, where it changes, a divisor become; none where they stay.
-fn quotient_of(left: &DataType, right: &DataType) -> Option<(DataType, Option<DataType>)> {
+/// The factors of a product as decimals of 256 bits, where 38 digits behind the point are too few for its scale.
+pub(super) fn with_room(left: Expr, right: Expr, schema: &DFSchema) -> (Expr, Expr) {
+    match (left.get_type(schema), right.get_type(schema)) {
+        (Ok(DataType::Decimal128(p1, s1)), Ok(DataType::Decimal128(p2, s2)))
+            if i16::from(s1) + i16::from(s2) > i16::from(DECIMAL128_MAX_PRECISION) =>
+        {
+            let wide =
+                |expr, precision, scale| Expr::Cast(Cast::new(Box::new(expr), DataType::Decimal256(precision, scale)));
+            (wide(left, p1, s1), wide(right, p2, s2))
+        }
+        _ => (left, right),
+    }
+}
+
+/// What a dividend with so many digits behind the point and, where it changes, a divisor become; none where they stay.
+fn quotient_of(left: &DataType, right: &DataType, scale: i8) -> Option<(DataType, Option<DataType>)> {
     let is_decimal =
         |data_type: &DataType| matches!(data_type, DataType::Decimal128(_, _) | DataType::Decimal256(_, _));
     let ((p1, s1, wide1), (p2, s2, wide2)) = (as_decimal(left)?, as_decimal(right)?);
     if s1 >= DIVIDEND_SCALE || !is_decimal(left) && !is_decimal(right) {
         return None;
     }
-    let precision = i16::from(p1) + i16::from(DIVIDEND_SCALE - s1);
+    let precision = i16::from(p1) + i16::from(scale - s1);
     // Digits of the dividend when it is divided.
     let digits = precision + MORE_DIGITS + i16::from(s2);
     let wide = wide1 || wide2 || digits > i16::from(DECIMAL128_MAX_PRECISION);
     if !wide {
-        return Some((DataType::Decimal128(precision as u8, DIVIDEND_SCALE), None));
+        return Some((DataType::Decimal128(precision as u8, scale), None));
     }
     let precision = precision.min(DECIMAL256_MAX_PRECISION.into()) as u8;
-    Some((DataType::Decimal256(precision, DIVIDEND_SCALE), (!wide2).then_some(DataType::Decimal256(p2, s2))))
+    Some((DataType::Decimal256(precision, scale), (!wide2).then_some(DataType::Decimal256(p2, s2))))
 }
 
 /// Precision and scale of a decimal, or of the one that DataFusion makes of an integer beside a decimal, and whether it
@@ -139,6 +161,7 @@ mod tests {
     #[test]
     fn dividends_are_scaled_once() {
         let of = |p, s| DataType::Decimal128(p, s);
+        let quotient_of = |left: &DataType, right: &DataType| quotient_of(left, right, DIVIDEND_SCALE);
         let (dividend, divisor) = quotient_of(&of(10, 0), &of(2, 1)).unwrap();
         assert_eq!((&dividend, divisor), (&of(26, 16), None));
         assert_eq!(quotient_of(&dividend, &of(2, 1)), None);

@@ -3,8 +3,8 @@
 //! DataFusion 55.2 knows the metadata of a column, but not of what a CASE or an aggregate gives, and compares texts as
 //! they are. Here the type of each expression is that of its arguments or of its function. A value that shares a type
 //! with a UUID or JSON is read as one: results of CASE and `coalesce`, columns of UNION and VALUES. So is what a UUID
-//! is compared with: operands, items of IN, keys of joins, columns of subqueries. JSON is compared as text, as in
-//! DuckDB. Constants are read here. Columns of projections and unions have the types in their metadata.
+//! is compared with: operands, items of IN and of lists, keys of joins, columns of subqueries. JSON is compared as
+//! text, as in DuckDB. Constants are read here. Columns of projections and unions have the types in their metadata.
 //!
 //! Plans without such a type are not changed. The file goes once DataFusion coerces extension types.
 
@@ -48,6 +48,23 @@ const OF_ROWS: [&str; 11] = [
     "quantile_disc",
     "percentile_disc",
 ];
+/// Functions that look for values in a list, or put some into it.
+const OF_ITEMS: [&str; 11] = [
+    "array_append",
+    "array_has",
+    "array_position",
+    "array_positions",
+    "array_prepend",
+    "array_remove",
+    "array_remove_all",
+    "array_remove_n",
+    "array_replace",
+    "array_replace_all",
+    "array_replace_n",
+];
+/// Functions of two lists.
+const OF_LISTS: [&str; 6] =
+    ["array_concat", "array_except", "array_has_all", "array_has_any", "array_intersect", "array_union"];
 /// The function that names a type.
 const TYPE_OF: &str = "typeof";
 /// Functions that take JSON among their arguments as it is.
@@ -125,6 +142,10 @@ fn in_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         LogicalPlan::Union(union) => return Ok(Transformed::yes(LogicalPlan::Union(in_union(union)?))),
         LogicalPlan::TableScan(scan) => return read_scan(scan),
         LogicalPlan::Join(join) => LogicalPlan::Join(in_keys(join)?),
+        LogicalPlan::RecursiveQuery(mut query) => {
+            query.recursive_term = Arc::new(read_columns(query.recursive_term, &columns(&query.static_term))?);
+            LogicalPlan::RecursiveQuery(query)
+        }
         plan => plan,
     };
     let rewritten = each_expression(plan, is_candidate, |expr, schema| {
@@ -153,7 +174,8 @@ fn is_candidate(expr: &Expr) -> bool {
         Expr::BinaryExpr(binary) => compares(binary.op),
         Expr::ScalarFunction(call) => {
             let name = call.name();
-            name == TYPE_OF || OF_ARGUMENTS.contains(&name) || OF_JSON.contains(&name)
+            let of_lists = name == "make_array" || OF_ITEMS.contains(&name) || OF_LISTS.contains(&name);
+            name == TYPE_OF || of_lists || OF_ARGUMENTS.contains(&name) || OF_JSON.contains(&name)
         }
         _ => false,
     }
@@ -230,6 +252,38 @@ impl Inputs {
         }
     }
 
+    /// The type of what is in a list that is written out or collected.
+    fn of_items(&self, list: &Expr) -> Option<ExtensionType> {
+        match list {
+            Expr::Alias(alias) => self.of_items(&alias.expr),
+            Expr::ScalarFunction(call) if call.name() == "make_array" => self.common(&call.args),
+            Expr::AggregateFunction(call) if call.func.name() == "array_agg" => self.type_of(call.params.args.first()?),
+            _ => None,
+        }
+    }
+
+    /// Reads the texts of a list beside a UUID, and a text beside a list of UUIDs.
+    fn beside_items(&self, arguments: &mut [Expr], schema: &DFSchema) -> Result<bool> {
+        let is_list = |expr: &Expr| expr.get_type(schema).is_ok_and(|of| of.is_list());
+        let is_uuid = |expr: &Expr| {
+            let of = if is_list(expr) { self.of_items(expr) } else { self.type_of(expr) };
+            of == Some(ExtensionType::Uuid)
+        };
+        if !arguments.iter().any(is_uuid) {
+            return Ok(false);
+        }
+        for argument in arguments.iter_mut().filter(|argument| !is_uuid(argument)) {
+            match argument.get_type(schema)? {
+                text if is_text(&text) => *argument = read(std::mem::take(argument), ExtensionType::Uuid, schema)?,
+                list if list.is_list() => {
+                    *argument = functions::reader_of_lists()?.call(vec![std::mem::take(argument)]);
+                }
+                _ => {}
+            }
+        }
+        Ok(true)
+    }
+
     fn in_expression(&self, mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         let changed = match &mut expr {
             Expr::BinaryExpr(BinaryExpr { left, op, right }) if compares(*op) => {
@@ -260,6 +314,10 @@ impl Inputs {
                     "nullif" => self.compare(&mut call.args, schema)?,
                     _ => self.share(&mut call.args[first..], schema)?,
                 }
+            }
+            Expr::ScalarFunction(call) if call.name() == "make_array" => self.compare(&mut call.args, schema)?,
+            Expr::ScalarFunction(call) if OF_ITEMS.contains(&call.name()) || OF_LISTS.contains(&call.name()) => {
+                self.beside_items(&mut call.args, schema)?
             }
             Expr::ScalarFunction(call) if call.name() == "to_json" => match call.args.first() {
                 Some(argument) if self.type_of(argument) == Some(ExtensionType::Json) => {

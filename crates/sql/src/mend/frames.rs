@@ -1,20 +1,25 @@
 //! Windows ordered by what DataFusion has no RANGE frames over: times, binary values, intervals; frames of ROWS and
-//! GROUPS whose offsets overflow when a row's number is added to them.
+//! GROUPS whose offsets overflow when a row's number is added to them; frames without a row.
 //!
 //! DataFusion 55.2 gives a window with ORDER BY a RANGE frame and refuses one over such a key, that of `rank()` among
 //! them. A frame whose bounds are UNBOUNDED or CURRENT ROW is the same in groups of equal keys.
 //!
-//! The file goes once DataFusion looks at the type of a key only where a bound is an offset.
+//! A frame that begins behind its end, as `ROWS BETWEEN 3 FOLLOWING AND 2 FOLLOWING`, has no row, as in PostgreSQL and
+//! DuckDB; DataFusion's planner for the CPU refuses it.
+//!
+//! The file goes once DataFusion looks at the type of a key only where a bound is an offset, and has empty frames.
 
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits};
+use datafusion::logical_expr::{
+    Expr, ExprSchemable, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition, lit,
+};
 use datafusion::optimizer::AnalyzerRule;
 
-use super::each_expression;
+use super::{each_expression, each_node};
 use crate::walk::{PlanWalk, Walk};
 
 /// The rule, before types are coerced.
@@ -32,6 +37,48 @@ impl AnalyzerRule for FramesOfGroups {
             each_expression(plan, is_window, |expr, schema| expr.transform_up(|expr| Ok(in_groups(expr, schema))))
         })?;
         Ok(mended.data)
+    }
+}
+
+/// The plan with a frame of one row, of which nothing is taken, in the place of each frame without a row.
+pub(super) fn without_empty(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let is_empty = |expr: &Expr| match expr {
+        Expr::WindowFunction(function) => has_no_row(&function.params.window_frame),
+        _ => false,
+    };
+    each_node(plan, |plan| {
+        each_expression(plan, is_empty, |expr, schema| {
+            expr.transform_up(|mut expr| {
+                let Expr::WindowFunction(function) = &mut expr else { return Ok(Transformed::no(expr)) };
+                let params = &mut function.params;
+                if !has_no_row(&params.window_frame) {
+                    return Ok(Transformed::no(expr));
+                }
+                let row = WindowFrameBound::CurrentRow;
+                params.window_frame = WindowFrame::new_bounds(WindowFrameUnits::Rows, row.clone(), row);
+                match (&function.fun, params.args.first_mut()) {
+                    (WindowFunctionDefinition::AggregateUDF(_), _) => params.filter = Some(Box::new(lit(false))),
+                    (WindowFunctionDefinition::WindowUDF(of), Some(value)) if OF_FRAMES.contains(&of.name()) => {
+                        *value = Expr::Literal(ScalarValue::try_from(&value.get_type(schema)?)?, None);
+                    }
+                    _ => {}
+                }
+                Ok(Transformed::yes(expr))
+            })
+        })
+    })
+}
+
+/// Window functions that look at their frame.
+const OF_FRAMES: [&str; 3] = ["first_value", "last_value", "nth_value"];
+
+/// Whether a frame begins behind its end, on the same side of the current row.
+fn has_no_row(frame: &WindowFrame) -> bool {
+    use WindowFrameBound::{Following, Preceding};
+    match (&frame.start_bound, &frame.end_bound) {
+        (Preceding(start), Preceding(end)) => !start.is_null() && !end.is_null() && start < end,
+        (Following(start), Following(end)) => !start.is_null() && !end.is_null() && start > end,
+        _ => false,
     }
 }
 

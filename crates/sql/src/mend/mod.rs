@@ -12,6 +12,7 @@
 
 mod arguments;
 mod arithmetic;
+mod averages;
 mod bounds;
 pub(crate) mod calendar;
 mod canonical;
@@ -60,6 +61,7 @@ pub(crate) mod narrow_casts;
 pub(crate) mod nested_casts;
 mod nth_values;
 mod nullif;
+mod ordered_inputs;
 mod ordered_sets;
 pub(crate) mod pairs;
 mod partition_keys;
@@ -68,6 +70,7 @@ mod picks;
 mod projections;
 pub(crate) mod quantiles;
 mod raising;
+pub(crate) mod ranks;
 mod recursion;
 mod replacements;
 mod rounded_casts;
@@ -83,8 +86,8 @@ mod sorts;
 mod spans;
 mod statistics;
 pub(crate) mod sums;
-mod time_texts;
 pub(crate) mod timezone;
+mod truth_sums;
 mod type_names;
 mod union_names;
 mod unnest;
@@ -120,7 +123,6 @@ pub(crate) use distinct_sums::DistinctTotal;
 pub(crate) use grouping_sets::FinestSets;
 pub(crate) use joins::{optimizer_rules, physical_optimizer_rules};
 pub use lengths::shown_durations;
-pub use time_texts::shown_times;
 pub(crate) use type_names::TypeNames;
 
 /// The rules that analyse plans: what coercion would do wrong, DataFusion's, then what looks at coerced types.
@@ -136,6 +138,8 @@ pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules.insert(0, Arc::new(extension_types::ExtensionTypes));
     rules.insert(0, Arc::new(finer_operands::FinerOperands));
     rules.insert(0, Arc::new(recursion::TypesOfSteps));
+    rules.insert(0, Arc::new(ordered_inputs::OrderedInputs));
+    rules.insert(0, Arc::new(truth_sums::TruthSums));
     rules.push(Arc::new(inserted_columns::InsertedColumns));
     rules.push(Arc::new(whole_times::WholeTimes));
     rules.push(Arc::new(views::ViewsAlone));
@@ -155,12 +159,13 @@ pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules
 }
 
-/// The rules that decide types of literals' neighbours, among DataFusion's own.
+/// The rules that decide types of literals' neighbours and digits of averages, among DataFusion's own.
 pub(crate) fn rules_of_types() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules = Analyzer::new().rules;
     // Quotients have their digits before they get common types.
     rules.insert(0, Arc::new(mixed::DoublesBesideFloats));
     rules.insert(0, Arc::new(decimals::ScaleDividends));
+    rules.push(Arc::new(averages::RoundedAverages));
     rules
 }
 
@@ -185,9 +190,11 @@ pub(crate) fn register(context: &SessionContext) {
     quantiles::functions(&state)
         .into_iter()
         .chain(ordered_sets::functions())
+        .chain(truth_sums::function(&state))
         .for_each(|udaf| context.register_udaf(udaf));
     shifts::functions(&state)
         .into_iter()
+        .chain(ranks::functions(&state))
         .chain(nth_values::function(&state))
         .for_each(|udwf| context.register_udwf(udwf));
 }
@@ -213,10 +220,10 @@ pub(crate) fn shown_zone(options: &ConfigOptions) -> Option<&str> {
 
 /// The plan with all mends that it needs; `options` are the session's settings.
 pub(crate) fn for_cpu(plan: LogicalPlan, options: &ConfigOptions) -> Result<LogicalPlan> {
-    let plan = finer_columns::mend(partition_keys::mend(plan)?)?;
+    let plan = finer_columns::mend(partition_keys::mend(frames::without_empty(plan)?)?)?;
     let plan = variances::mend(distinct_orders::mend(plan)?)?;
     let plan = statistics::mend(nan::mend(sliding::mend(plan)?)?)?;
-    let plan = guards::mend(arithmetic::check(conclusions::mend(plan)?, options)?)?;
+    let plan = averages::mend(guards::mend(arithmetic::check(conclusions::mend(plan)?, options)?)?)?;
     sums::check(unordered_casts::mend(plan)?, options)
 }
 

@@ -19,9 +19,12 @@ use datafusion::logical_expr::planner::{
     ExprPlanner, PlannerResult, RawAggregateExpr, RawBinaryExpr, RawFieldAccessExpr, RawWindowExpr,
 };
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, GetFieldAccess, Operator};
-use datafusion::sql::sqlparser::ast::BinaryOperator::{Divide, Eq, Gt, GtEq, Lt, LtEq, Minus, Modulo, NotEq, Plus};
+use datafusion::sql::sqlparser::ast::BinaryOperator::{
+    Divide, Eq, Gt, GtEq, Lt, LtEq, Minus, Modulo, Multiply, NotEq, Plus,
+};
 
-use super::{interval_products, intervals, mixed, signed};
+use super::{decimals, interval_products, intervals, mixed, signed};
+use crate::extension_types::ExtensionType;
 use crate::functions;
 use crate::syntax::is_sign;
 use crate::walk::Walk;
@@ -50,6 +53,16 @@ impl ExprPlanner for SessionExprPlanner {
         raw: RawFieldAccessExpr,
         schema: &DFSchema,
     ) -> Result<PlannerResult<RawFieldAccessExpr>> {
+        let key = match &raw.field_access {
+            GetFieldAccess::NamedStructField { name } => Some(Expr::Literal(name.clone(), None)),
+            GetFieldAccess::ListIndex { key } => Some(key.as_ref().clone()),
+            GetFieldAccess::ListRange { .. } => None,
+        };
+        if let Some(key) = key.filter(|_| is_json(&raw.expr, &raw.field_access, schema))
+            && let Some(found) = functions::in_json(raw.expr.clone(), key)
+        {
+            return Ok(PlannerResult::Planned(found));
+        }
         let is_one = |stride: &Expr| matches!(stride, Expr::Literal(ScalarValue::Int64(Some(1)), _));
         let places = match &raw.field_access {
             GetFieldAccess::ListIndex { key } => Some((key, key)),
@@ -79,6 +92,9 @@ impl ExprPlanner for SessionExprPlanner {
         if matches!(raw.op, Plus | Minus) {
             (raw.left, raw.right) = intervals::with_time_of_day(raw.left, raw.right, schema);
         }
+        if raw.op == Multiply {
+            (raw.left, raw.right) = decimals::with_room(raw.left, raw.right, schema);
+        }
         if raw.op == Minus {
             (raw.left, raw.right) = signed::operands(raw.left, raw.right, schema);
         }
@@ -87,6 +103,18 @@ impl ExprPlanner for SessionExprPlanner {
         }
         Ok(PlannerResult::Original(raw))
     }
+}
+
+/// Whether a key is looked for in JSON: in a column or a value of that type, and in a text by a name.
+fn is_json(expr: &Expr, key: &GetFieldAccess, schema: &DFSchema) -> bool {
+    if matches!(key, GetFieldAccess::NamedStructField { .. }) {
+        return expr.get_type(schema).is_ok_and(|of| of.is_string());
+    }
+    let of = match expr {
+        Expr::ScalarFunction(call) => functions::extension_type(&call.func),
+        other => other.to_field(schema).ok().and_then(|(_, field)| ExtensionType::of(&field)),
+    };
+    of == Some(ExtensionType::Json)
 }
 
 /// An argument with a name where it needs one: casts are told, and what the optimiser would take apart keeps its own.

@@ -3,15 +3,17 @@
 //! DataFusion 55.2 leaves such casts to Arrow, whose rules for values are those that the other files here mend: `[1.7]`
 //! as INT[] is cut off to 1, a text with an exponent is no decimal, an offset moves a date, and an instant becomes a
 //! time of UTC. Here the items of lists and the members of structs go through the mended cast of their own types, in
-//! the session's zone where they become instants or were some. Structs whose members have other names or another order
-//! are DataFusion's to match, and so are maps.
+//! the session's zone where they become instants or were some, and so do keys and values of maps. Structs whose members
+//! have other names or another order are DataFusion's to match. Texts of nested values are those of
+//! [`crate::nested_texts`].
 //!
 //! The file goes with the others.
 
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, FixedSizeListArray, LargeListArray, ListArray, RecordBatch, StructArray, UInt32Array,
+    Array, ArrayRef, AsArray, FixedSizeListArray, LargeListArray, ListArray, MapArray, RecordBatch, StructArray,
+    UInt32Array,
 };
 use arrow::compute::{CastOptions, cast_with_options, is_null, nullif, take};
 use arrow::datatypes::{DataType, Field, Fields, Schema};
@@ -27,6 +29,7 @@ use datafusion::physical_expr::create_physical_expr;
 use super::conversion::{Conversion, is_text};
 use super::zones::in_session;
 use super::{each_value, single_casts};
+use crate::nested_texts;
 use crate::walk::Walk;
 
 /// The column of values that are cast.
@@ -34,6 +37,9 @@ const ITEM: &str = "item";
 
 /// Whether a cast from one type to another has values within that are cast by a mended rule, or may raise.
 fn is_taken(from: &DataType, to: &DataType, way: &Way) -> bool {
+    if nested_texts::is_nested(from) && to.is_string() {
+        return true;
+    }
     pairs(from, to).is_some_and(|pairs| {
         let is_mended = |from: &DataType, to: &DataType| way.of_item(from, to).is_ok_and(|(_, is_mended)| is_mended);
         let of_item = |from: &DataType, to: &DataType| from != to && (may_raise(from, to) || is_mended(from, to));
@@ -143,8 +149,13 @@ impl ScalarUDFImpl for NestedCast {
 
 /// The types of what is within values of two types, one beside the other; none where nothing is, or not alike.
 pub(super) fn pairs<'a>(from: &'a DataType, to: &'a DataType) -> Option<Vec<(&'a DataType, &'a DataType)>> {
-    use DataType::{FixedSizeList, LargeList, List, Struct};
+    use DataType::{FixedSizeList, LargeList, List, Map, Struct};
     match (from, to) {
+        (Map(from, _), Map(to, _)) => pairs(from.data_type(), to.data_type()).or_else(|| {
+            // Their keys and values may have other names.
+            let (Struct(from), Struct(to)) = (from.data_type(), to.data_type()) else { return None };
+            Some(from.iter().zip(to).map(|(from, to)| (from.data_type(), to.data_type())).collect())
+        }),
         (List(from) | LargeList(from) | FixedSizeList(from, _), List(to) | LargeList(to) | FixedSizeList(to, _)) => {
             Some(vec![(from.data_type(), to.data_type())])
         }
@@ -164,10 +175,13 @@ fn has_names(one: &Fields, other: &Fields) -> bool {
 /// # Errors
 /// Those of the casts of single values.
 fn read(values: &ArrayRef, to: &DataType, way: &Way) -> Result<ArrayRef> {
-    use DataType::{FixedSizeList, LargeList, List, Struct};
+    use DataType::{FixedSizeList, LargeList, List, Map, Struct};
     let from = values.data_type();
     if from == to {
         return Ok(values.clone());
+    }
+    if nested_texts::is_nested(from) && to.is_string() {
+        return nested_texts::texts(values, to, &|values| read(values, &DataType::Utf8, way));
     }
     let Some(within) = pairs(from, to) else { return read_items(values, to, way) };
     let options = CastOptions { safe: way.may_fail, ..CastOptions::default() };
@@ -197,6 +211,16 @@ fn read(values: &ArrayRef, to: &DataType, way: &Way) -> Result<ArrayRef> {
             let lists = lists.as_fixed_size_list();
             let items_read = read(lists.values(), items.data_type(), way)?;
             Arc::new(FixedSizeListArray::try_new(items.clone(), *length, items_read, lists.nulls().cloned())?)
+        }
+        Map(entries, is_ordered) => {
+            let Struct(fields) = entries.data_type() else { return read_items(values, to, way) };
+            let maps = take(values, &rows, None)?;
+            let maps = maps.as_map();
+            let parts = [maps.keys(), maps.values()].into_iter().zip(fields);
+            let parts = parts.map(|(part, to)| read(part, to.data_type(), way)).collect::<Result<_>>()?;
+            let pairs = StructArray::try_new(fields.clone(), parts, None)?;
+            let nulls = maps.nulls().cloned();
+            Arc::new(MapArray::try_new(entries.clone(), maps.offsets().clone(), pairs, nulls, *is_ordered)?)
         }
         Struct(fields) => {
             let is_none = is_null(values)?;

@@ -1,10 +1,9 @@
 //! Differences, negations and quotients of unsigned integers of 64 bits are signed.
 //!
-//! `row_number()`, `rank()`, `dense_rank()` and `ntile()` are unsigned in DataFusion 55.2, BIGINT in PostgreSQL:
-//! `rank() OVER a - rank() OVER b` is an overflow there where the second is larger, and `-row_number() OVER w` is
-//! refused. A value that BIGINT does not hold raises.
+//! A difference of two UBIGINT is an overflow in DataFusion 55.2 where the second is larger, `-x` of one is refused,
+//! and a quotient by a signed integer is one of decimals. A value that BIGINT does not hold raises.
 //!
-//! The file goes once these functions are BIGINT.
+//! The file goes once DataFusion gives these a type with a sign.
 
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;

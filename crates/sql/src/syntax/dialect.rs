@@ -18,6 +18,7 @@
 //! - `a ISNULL` reads as `a AS isnull`, and `a NOTNULL` too. Here they are `a IS NULL` and `a IS NOT NULL`, as in
 //!   PostgreSQL and DuckDB.
 //! - `INTERVAL (3) MONTH` reads as the type `INTERVAL(3)` with the value `month`. Here it is three months.
+//! - `s GLOB 'a*'` is no syntax of sqlparser's. Here it is a call, and binds as LIKE does.
 //! - `x IN list`, without parentheses, is no syntax of sqlparser's. Here it is that of a tree that
 //!   [`super::quantifiers`] makes a call of.
 //!
@@ -25,13 +26,15 @@
 
 use std::any::TypeId;
 
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Statement, TrimWhereField, UnaryOperator};
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, Statement, TrimWhereField, UnaryOperator,
+};
 use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 
-use super::{lambdas, statements};
+use super::{call, lambdas, statements};
 
 /// The generic dialect, mended.
 #[derive(Debug)]
@@ -84,6 +87,16 @@ fn null_test(parser: &Parser) -> Option<fn(Box<Expr>) -> Expr> {
         (_, true) => Some(Expr::IsNotNull),
         _ => None,
     }
+}
+
+/// Whether GLOB comes next.
+fn is_glob(parser: &Parser) -> bool {
+    let is_word = |token: &Token| matches!(token, Token::Word(word) if word.value.eq_ignore_ascii_case("glob"));
+    let behind = &parser.peek_nth_token_ref(1).token;
+    // An alias has nothing that a pattern could begin with behind it.
+    let has_pattern = matches!(behind, Token::SingleQuotedString(_) | Token::LParen | Token::Placeholder(_))
+        || matches!(behind, Token::Word(word) if word.keyword == Keyword::NoKeyword);
+    is_word(&parser.peek_token_ref().token) && has_pattern
 }
 
 /// `TRIM(LEADING FROM x)` and `TRIM(FROM x)`, which trim blanks; none if something else comes next.
@@ -217,6 +230,7 @@ impl Dialect for SessionDialect {
             | Token::GtEq
             | Token::Spaceship => Some(Ok(self.of_comparisons())),
             Token::Word(_) if null_test(parser).is_some() => Some(Ok(self.prec_value(Precedence::Is))),
+            _ if is_glob(parser) => Some(Ok(self.prec_value(Precedence::Like))),
             _ => is_power(parser).then(|| Ok(self.of_powers())),
         }
     }
@@ -275,6 +289,12 @@ impl Dialect for SessionDialect {
         if let Some(test) = null_test(parser) {
             parser.next_token();
             return Some(Ok(test(Box::new(left.clone()))));
+        }
+        if is_glob(parser) {
+            parser.next_token();
+            let arguments = |pattern| [left.clone(), pattern].map(FunctionArgExpr::Expr).map(FunctionArg::Unnamed);
+            let pattern = parser.parse_subexpr(precedence);
+            return Some(pattern.map(|pattern| call("matches_glob", arguments(pattern).into())));
         }
         if let Some(parsed) = in_list(parser, left, precedence) {
             return Some(parsed);

@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, DataType, DictionaryField, Expr, Function, FunctionArg, FunctionArgExpr,
+    Array, BinaryOperator, CastKind, DataType, DictionaryField, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentClause, FunctionArguments, Ident, NullTreatment, ObjectName, UnaryOperator, Value, VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -313,9 +313,23 @@ fn is_condition(expr: &Expr) -> bool {
     }
 }
 
+/// The arguments of `struct_insert(s, a := 1)` behind the struct as those of `{'a': 1}`.
+fn changed_members(function: &Function) -> Option<Vec<DictionaryField>> {
+    let FunctionArguments::List(list) = &function.args else { return None };
+    match list.args.as_slice() {
+        [FunctionArg::Unnamed(_), members @ ..] if !members.is_empty() => fields_of(members),
+        _ => None,
+    }
+}
+
 /// The arguments of `struct_pack(a := 1)` as those of `{'a': 1}`.
 fn named_fields(function: &Function) -> Option<Vec<DictionaryField>> {
     let FunctionArguments::List(list) = &function.args else { return None };
+    fields_of(&list.args)
+}
+
+/// Arguments with names as members.
+fn fields_of(arguments: &[FunctionArg]) -> Option<Vec<DictionaryField>> {
     let field = |argument: &FunctionArg| match argument {
         FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), operator: _ }
         | FunctionArg::ExprNamed { name: Expr::Identifier(name), arg: FunctionArgExpr::Expr(value), operator: _ } => {
@@ -324,7 +338,77 @@ fn named_fields(function: &Function) -> Option<Vec<DictionaryField>> {
         }
         _ => None,
     };
-    list.args.iter().map(field).collect()
+    arguments.iter().map(field).collect()
+}
+
+/// The texts of a list that is written out.
+fn texts(list: &Expr) -> Option<Vec<String>> {
+    let Expr::Array(array) = list else { return None };
+    let text = |item: &Expr| match item {
+        Expr::Value(value) => value.value.clone().into_string(),
+        _ => None,
+    };
+    array.elem.iter().map(text).collect()
+}
+
+/// The members of a call that gives a struct, each with its call: `date_part(['year', 'month'], d)`, and
+/// `regexp_extract(s, '(\\d+)-(\\d+)', ['year', 'month'])` with a group for each name.
+fn by_names(name: &str, call: &Function) -> Option<Vec<(String, Function)>> {
+    let given = arguments(call)?;
+    let with = |name: &str, given| with_arguments(call, name, given);
+    match (name, given.as_slice()) {
+        ("date_part" | "datepart", [units, time]) => {
+            let of = |unit: String| (unit.clone(), with(&unit, vec![(*time).clone()]));
+            Some(texts(units)?.into_iter().map(of).collect())
+        }
+        ("regexp_extract", [text, pattern, names]) => {
+            let of = |(group, name): (usize, String)| {
+                let group = Expr::value(Value::Number((group + 1).to_string(), false));
+                (name, with("regexp_extract", vec![(*text).clone(), (*pattern).clone(), group]))
+            };
+            Some(texts(names)?.into_iter().enumerate().map(of).collect())
+        }
+        _ => None,
+    }
+}
+
+/// The call with another name and other arguments.
+fn with_arguments(call: &Function, name: &str, given: Vec<Expr>) -> Function {
+    let mut made = call.clone();
+    made.name = ObjectName::from(vec![Ident::new(name)]);
+    if let FunctionArguments::List(list) = &mut made.args {
+        list.args = given.into_iter().map(|expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))).collect();
+    }
+    made
+}
+
+/// The calls for the shares of `quantile_cont(x, [0.25, 0.75])`, one for each.
+fn by_shares(name: &str, call: &Function) -> Option<Vec<Function>> {
+    match (name, arguments(call)?.as_slice()) {
+        ("quantile" | "quantile_cont" | "quantile_disc", [value, Expr::Array(shares)]) => {
+            let of = |share: &Expr| with_arguments(call, name, vec![(*value).clone(), share.clone()]);
+            Some(shares.elem.iter().map(of).collect())
+        }
+        _ => None,
+    }
+}
+
+/// A member of a struct with the value of a call, which may have another name.
+fn member(state: &SessionState, (name, mut call): (String, Function)) -> Result<DictionaryField> {
+    let value = read(state, &mut call)?.unwrap_or_else(|| Expr::Function(call));
+    Ok(DictionaryField { key: Ident::with_quote('\'', name), value: Box::new(value) })
+}
+
+/// The function of JSON that gives all values that a path with `*` leads to, as a list.
+pub(super) fn of_several(name: &str, path: &Expr) -> Option<&'static str> {
+    let list = match name {
+        "json_extract" => "json_extract_list",
+        "json_extract_string" => "json_extract_string_list",
+        _ => return None,
+    };
+    let Expr::Value(path) = path else { return None };
+    let path = path.value.clone().into_string()?;
+    (path.starts_with('$') && path.contains('*')).then_some(list)
 }
 
 /// What a call is read as, where that is another expression; a name alone is changed in its place.
@@ -354,12 +438,40 @@ fn read(state: &SessionState, function: &mut Function) -> Result<Option<Expr>> {
         let expr = Box::new(std::mem::replace(condition, Expr::value(Value::Null)));
         *condition = Expr::Cast { kind, expr, data_type, array: false, format: None };
     }
+    if let Some(members) = by_names(&name, function) {
+        let members = members.into_iter().map(|of| member(state, of)).collect::<Result<_>>()?;
+        return Ok(Some(Expr::Dictionary(members)));
+    }
+    if let Some(calls) = by_shares(&name, function) {
+        let value = |mut call: Function| Ok(read(state, &mut call)?.unwrap_or_else(|| Expr::Function(call)));
+        let elem = calls.into_iter().map(value).collect::<Result<_>>()?;
+        return Ok(Some(Expr::Array(Array { elem, named: false })));
+    }
+    if let Some(of_several) = arguments(function).and_then(|given| of_several(&name, given.get(1)?)) {
+        function.name = ObjectName::from(vec![Ident::new(of_several)]);
+        return Ok(None);
+    }
+    if let "struct_insert" | "struct_update" = name.as_str() {
+        let wrong = || SqlError::Planning(format!("{name} takes a struct and values with names, {name}(s, b := 2)"));
+        let members = changed_members(function).ok_or_else(wrong)?;
+        function.name = ObjectName::from(vec![Ident::new("struct_concat")]);
+        if let FunctionArguments::List(list) = &mut function.args {
+            list.args.truncate(1);
+            list.args.push(FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Dictionary(members))));
+        }
+        return Ok(None);
+    }
     if name == "struct_pack" {
         let wrong = || SqlError::Planning("struct_pack takes values with names, struct_pack(a := 1, b := 'x')".into());
         return Ok(Some(Expr::Dictionary(named_fields(function).ok_or_else(wrong)?)));
     }
     let Some(rewritings) = REWRITINGS.get(&name) else { return Ok(None) };
     let arguments = arguments(function).unwrap_or_default();
+    // The session's `make_time` takes whole seconds, of texts too.
+    let is_fraction = |seconds: &&Expr| matches!(seconds, Expr::Value(value) if value.to_string().contains('.'));
+    if name == "make_time" && !arguments.get(2).is_some_and(is_fraction) {
+        return Ok(None);
+    }
     match rewritings.iter().find(|rewriting| rewriting.is_of(&arguments)) {
         Some(rewriting) => Ok(Some(rewriting.applied(state, &name, function, &arguments)?)),
         None if is_own => Ok(None),
@@ -388,7 +500,7 @@ mod tests {
         assert_eq!(REWRITINGS.values().map(Vec::len).sum::<usize>(), REWRITTEN.len());
         for name in REWRITINGS.keys() {
             // A function that the session has is read otherwise in a form that it lacks.
-            let is_form = ["date_part", "list_sort", "max", "min", "string_agg"].contains(&name.as_str());
+            let is_form = ["date_part", "list_sort", "make_time", "max", "min", "string_agg"].contains(&name.as_str());
             assert_eq!(has(&alone, name), is_form, "{name}");
             assert!(PAGE.contains(&format!("`{name}`")), "docs/sql.md lacks {name}");
         }

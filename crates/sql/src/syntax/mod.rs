@@ -395,6 +395,7 @@ impl VisitorMut for Mends {
         if let Expr::BinaryOp { left, op, right } = expr
             && let Some(name) = function_of(op)
         {
+            let name = functions::of_several(name, right).unwrap_or(name);
             let arguments = [left, right].map(|argument| {
                 let argument = std::mem::replace(argument.as_mut(), Expr::value(Value::Null));
                 FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))
@@ -471,6 +472,11 @@ fn call(name: &str, args: Vec<FunctionArg>) -> Expr {
         over: None,
         within_group: Vec::new(),
     })
+}
+
+/// A value as JSON.
+pub(crate) fn as_json(value: Expr) -> Expr {
+    call("to_json", vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(value))])
 }
 
 /// The function that an operator between texts or lists stands for.

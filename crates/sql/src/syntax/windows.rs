@@ -1,9 +1,10 @@
 //! Named windows.
 //!
-//! DataFusion 55.2 reads `OVER w` in select lists alone. Elsewhere it takes the call for an aggregate, and of
-//! `OVER (w ORDER BY x)` and `WINDOW v AS (w ORDER BY x)` it forgets `w`, whether there is one or not. Here each name
-//! gives its definition to the calls that name it. A window may begin with one that is defined before it; it takes
-//! over PARTITION BY, and ORDER BY unless it has one of its own.
+//! DataFusion 55.2 reads `OVER w` in select lists alone. Elsewhere it takes the call for an aggregate, and of `OVER (w
+//! ORDER BY x)` and `WINDOW v AS (w ORDER BY x)` it forgets `w`, whether there is one or not. Here each name gives its
+//! definition to the calls that name it. A window may begin with one that is defined before it; it takes over PARTITION
+//! BY, and ORDER BY unless it has one of its own. An offset `INTERVAL 3 DAY` of a frame has its number as a text, which
+//! DataFusion takes alone.
 //!
 //! Invariant: windows are visible in the SELECT that defines them and in its ORDER BY, not in subqueries.
 //!
@@ -12,7 +13,8 @@
 use std::mem;
 
 use datafusion::sql::sqlparser::ast::{
-    Function, Ident, NamedWindowDefinition, NamedWindowExpr, Query, Select, SetExpr, WindowSpec, WindowType,
+    Expr, Function, Ident, NamedWindowDefinition, NamedWindowExpr, Query, Select, SetExpr, Value, WindowFrameBound,
+    WindowSpec, WindowType,
 };
 
 use super::items::folded;
@@ -72,7 +74,24 @@ impl Windows {
             Some(WindowType::WindowSpec(spec)) if spec.window_name.is_some() => extend(known, spec)?,
             _ => {}
         }
+        if let Some(WindowType::WindowSpec(WindowSpec { window_frame: Some(frame), .. })) = &mut function.over {
+            [Some(&mut frame.start_bound), frame.end_bound.as_mut()].into_iter().flatten().for_each(with_text);
+        }
         Ok(())
+    }
+}
+
+/// Writes the number of an interval in a bound as a text.
+fn with_text(bound: &mut WindowFrameBound) {
+    let (WindowFrameBound::Preceding(Some(offset)) | WindowFrameBound::Following(Some(offset))) = bound else { return };
+    let Expr::Interval(interval) = offset.as_mut() else { return };
+    while let Expr::Nested(inner) = interval.value.as_mut() {
+        interval.value = mem::replace(inner, Box::new(Expr::value(Value::Null)));
+    }
+    if let Expr::Value(value) = interval.value.as_mut()
+        && let Value::Number(digits, _) = &value.value
+    {
+        value.value = Value::SingleQuotedString(digits.clone());
     }
 }
 

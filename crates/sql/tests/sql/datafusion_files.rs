@@ -52,7 +52,7 @@ const NO_DATE: &str = "a number is no date and no time";
 const MICROSECONDS: &str = "timestamps of a session with a zone have microseconds";
 const JOINED: &str = "subqueries stand in all places, over all groups";
 /// Parts of statements for which a file expects otherwise than SQL has it, and why.
-const OTHERWISE: [(&str, &str); 47] = [
+const OTHERWISE: [(&str, &str); 48] = [
     ("* replace ('v1' as v3)", "a replacement of no column is an error"),
     ("\"a + int64(1)\"", NAMES),
     ("\"avg(tab3.col2)\"", NAMES),
@@ -99,6 +99,10 @@ const OTHERWISE: [(&str, &str); 47] = [
         "a timestamp without a zone leaves the offset of a text out",
     ),
     ("cast(a as varchar),\n    arrow_cast(a, 'utf8')", "a cast of a timestamp to a text has no T, arrow_cast has one"),
+    (
+        "timestamptz '2023-03-12 02:00:00 america/los_angeles'",
+        "a time that clocks of a zone never show is that of standard time",
+    ),
     ("select arrow_typeof(now());", MICROSECONDS),
     ("arrow_typeof(time) from foo", MICROSECONDS),
     ("arrow_typeof(date_trunc('day', time)) from foo", MICROSECONDS),
@@ -280,6 +284,7 @@ fn options() -> DatabaseOptions {
         .with("warpcube.target_partitions", "4")
         .with("warpcube.overflow", "wrap")
         .with("datafusion.sql_parser.parse_float_as_decimal", "false")
+        .with("datafusion.sql_parser.enable_subquery_sort_elimination", "true")
         .with("datafusion.execution.time_zone", "")
 }
 

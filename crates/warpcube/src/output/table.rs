@@ -12,7 +12,7 @@ use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions, array_value_to_string};
 use comfy_table::presets::{ASCII_MARKDOWN, UTF8_FULL_CONDENSED};
 use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, Width};
-use warpcube_sql::{Expanded, Format, shown_times};
+use warpcube_sql::{Expanded, Format, shown_values};
 
 use super::writers::with_days;
 use super::{Layout, ResultWriter};
@@ -125,7 +125,7 @@ impl TableWriter {
         let names = self.schema.fields().iter().map(|field| escape::line(field.name()).into_owned());
         let mut rows: Vec<Vec<String>> = vec![names.collect()];
         for batch in &self.batches {
-            let shown = |column: &ArrayRef| shown_times(column).unwrap_or_else(|| column.clone());
+            let shown = |column: &ArrayRef| shown_values(column).unwrap_or_else(|| column.clone());
             let columns: Vec<ArrayRef> = batch.columns().iter().map(shown).collect();
             let formatters = columns
                 .iter()

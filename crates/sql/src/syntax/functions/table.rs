@@ -1,7 +1,7 @@
 //! Names and calls of functions, and what they are read as.
 
 /// Names of functions and the names that sessions have for them.
-pub(super) const RENAMED: [(&str, &str); 76] = [
+pub(super) const RENAMED: [(&str, &str); 83] = [
     ("aggregate", "list_aggregate"),
     ("apply", "array_transform"),
     ("approx_count_distinct", "approx_distinct"),
@@ -14,20 +14,25 @@ pub(super) const RENAMED: [(&str, &str); 76] = [
     ("array_apply", "array_transform"),
     ("array_cosine_distance", "cosine_distance"),
     ("array_dot_product", "inner_product"),
+    ("array_grade_up", "list_grade_up"),
     ("array_inner_product", "inner_product"),
     ("array_reverse_sort", "list_reverse_sort"),
     ("array_select", "list_select"),
     ("array_to_json", "to_json"),
     ("array_unique", "list_unique"),
     ("array_value", "make_array"),
+    ("array_where", "list_where"),
     ("array_zip", "arrays_zip"),
     ("base64", "to_base64"),
     ("ceiling", "ceil"),
     ("countif", "count_if"),
+    ("current_localtime", "localtime"),
+    ("current_localtimestamp", "localtimestamp"),
     ("datediff", "date_diff"),
     ("datesub", "date_sub"),
     ("editdist3", "levenshtein"),
     ("every", "bool_and"),
+    ("filter", "array_filter"),
     ("first", "first_value"),
     ("from_binary", "unbin"),
     ("from_hex", "unhex"),
@@ -35,6 +40,7 @@ pub(super) const RENAMED: [(&str, &str); 76] = [
     ("geometric_mean", "geomean"),
     ("get_current_time", "current_time"),
     ("get_current_timestamp", "now"),
+    ("grade_up", "list_grade_up"),
     ("greatest_common_divisor", "gcd"),
     ("iif", "if"),
     ("json_extract_path", "json_extract"),
@@ -56,6 +62,7 @@ pub(super) const RENAMED: [(&str, &str); 76] = [
     ("max_by", "arg_max"),
     ("min_by", "arg_min"),
     ("mismatches", "hamming"),
+    ("normalized_interval", "justify_interval"),
     ("ord", "ascii"),
     ("pg_typeof", "typeof"),
     ("prefix", "starts_with"),
@@ -81,7 +88,16 @@ pub(super) const RENAMED: [(&str, &str); 76] = [
 ];
 
 /// Calls and the expressions that they are read as; one with a constant before one that takes any argument there.
-pub(super) const REWRITTEN: [(&str, &str); 105] = [
+pub(super) const REWRITTEN: [(&str, &str); 111] = [
+    (
+        "array_cross_product($1, $2)",
+        "make_array($1[2] * $2[3] - $1[3] * $2[2], $1[3] * $2[1] - $1[1] * $2[3], $1[1] * $2[2] - $1[2] * $2[1])",
+    ),
+    ("current_schemas($1)", "make_array(current_schema())"),
+    ("make_time($1, $2, $3)", "CAST(make_timestamp(2000, 1, 1, $1, $2, $3) AS TIME)"),
+    ("make_timestamp_ns($1)", "CAST(to_timestamp_nanos($1) AS TIMESTAMP(9))"),
+    ("switch($1, $2)", "array_element(map_extract($2, $1), 1)"),
+    ("switch($1, $2, $3)", "coalesce(array_element(map_extract($2, $1), 1), $3)"),
     ("add($1, $2)", "$1 + $2"),
     ("age($1)", "age(CAST(current_date AS TIMESTAMP), $1)"),
     ("ago($1)", "now() - $1"),

@@ -1,4 +1,5 @@
-//! Texts of timestamps are PostgreSQL's: `2024-01-01 10:00:00.5`, and of instants `2024-01-01 10:00:00+01`.
+//! Texts of timestamps and times of day are PostgreSQL's: `2024-01-01 10:00:00.5`, of instants `2024-01-01
+//! 10:00:00+01`, and `10:00:00.5`.
 //!
 //! Arrow 59 writes `2024-01-01T10:00:00.500` and an offset with minutes or a Z, so that `ts::text LIKE '2024-01-01 %'`
 //! finds nothing. The file goes once Arrow's casts write so.
@@ -14,22 +15,19 @@ use arrow::datatypes::{DataType, Int64Type, TimeUnit};
 use chrono::{DateTime, Datelike, NaiveDateTime, Offset, TimeZone, Timelike};
 use datafusion::error::{DataFusionError, Result};
 
-/// Whether values of a type are timestamps.
-pub(super) fn is_timestamp(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Timestamp(_, _))
+/// Whether values of a type are timestamps or times of day.
+pub(crate) fn is_time(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Timestamp(_, _) | DataType::Time32(_) | DataType::Time64(_))
 }
 
-/// Timestamps as people read them; none for what is none, or is in no calendar.
-pub fn shown_times(array: &ArrayRef) -> Option<ArrayRef> {
-    is_timestamp(array.data_type()).then(|| texts(array, &DataType::Utf8).ok())?
-}
-
-/// The texts of timestamps, as a type of texts.
-pub(super) fn texts(times: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
-    let DataType::Timestamp(unit, zone) = times.data_type() else {
-        return Err(DataFusionError::Internal("the text of a timestamp that is none".into()));
+/// The texts of timestamps or times of day, as a type of texts.
+pub(crate) fn texts(times: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
+    let (unit, zone) = match times.data_type() {
+        DataType::Timestamp(unit, zone) => (unit, zone.as_deref().map(Tz::from_str).transpose()?),
+        DataType::Time32(unit) | DataType::Time64(unit) => (unit, None),
+        _ => return Err(DataFusionError::Internal("the text of a time that is none".into())),
     };
-    let zone = zone.as_deref().map(Tz::from_str).transpose()?;
+    let is_of_day = !matches!(times.data_type(), DataType::Timestamp(_, _));
     let counts = cast(times, &DataType::Int64)?;
     let (mut texts, mut text) = (StringBuilder::new(), String::new());
     for count in counts.as_primitive::<Int64Type>() {
@@ -45,6 +43,7 @@ pub(super) fn texts(times: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
                 write_time(&mut text, time + offset);
                 write_offset(&mut text, offset.local_minus_utc());
             }
+            None if is_of_day => write_time_of_day(&mut text, time),
             None => write_time(&mut text, time),
         }
         texts.append_value(&text);
@@ -65,11 +64,16 @@ fn time_of(count: i64, unit: TimeUnit) -> Result<NaiveDateTime> {
     time.ok_or_else(|| DataFusionError::Execution("a time that no calendar has".into()))
 }
 
-/// Day and time of day, with the digits of a second that are not zero.
+/// Day and time of day.
 fn write_time(text: &mut String, time: NaiveDateTime) {
-    let (hour, minute, second) = (time.hour(), time.minute(), time.second());
     // No text is out of room.
     let _ = write!(text, "{:04}-{:02}-{:02} ", time.year(), time.month(), time.day());
+    write_time_of_day(text, time);
+}
+
+/// The time of day, with the digits of a second that are not zero.
+fn write_time_of_day(text: &mut String, time: NaiveDateTime) {
+    let (hour, minute, second) = (time.hour(), time.minute(), time.second());
     let _ = write!(text, "{hour:02}:{minute:02}:{second:02}");
     if time.nanosecond() > 0 {
         let _ = write!(text, ".{:09}", time.nanosecond());
