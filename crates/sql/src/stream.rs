@@ -25,7 +25,7 @@ use crate::extension_types::ExtensionType;
 use crate::progress::host_rows;
 use crate::report::StatementReport;
 use crate::staged_files::Staged;
-use crate::syntax::shown_name;
+use crate::syntax::result_name;
 
 /// When a statement must be done.
 #[derive(Debug, Clone, Copy)]
@@ -164,13 +164,13 @@ fn with_names(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, Da
 fn shown(planned: &SchemaRef, types: &[Option<ExtensionType>]) -> SchemaRef {
     let type_of = |place: usize| types.get(place).copied().flatten();
     let is_shown = |(place, field): (usize, &Arc<Field>)| {
-        shown_name(field.name()) == field.name() && ExtensionType::of(field) == type_of(place)
+        result_name(field.name()) == field.name().as_str() && ExtensionType::of(field) == type_of(place)
     };
     if planned.fields().iter().enumerate().all(is_shown) {
         return planned.clone();
     }
     let field = |(place, field): (usize, &Arc<Field>)| {
-        let named = field.as_ref().clone().with_name(shown_name(field.name()));
+        let named = field.as_ref().clone().with_name(result_name(field.name()));
         type_of(place).filter(|_| field.data_type().is_string()).map_or(named.clone(), |of| of.read(named))
     };
     let fields: Vec<Field> = planned.fields().iter().enumerate().map(field).collect();

@@ -247,7 +247,12 @@ pub struct FormatInfo {
 
 /// Every format but [`Format::Auto`].
 pub static FORMATS: [FormatInfo; 11] = [
-    FormatInfo { format: Format::Table, name: "table", others: &["duckbox", "aligned"], extensions: &["txt"] },
+    FormatInfo {
+        format: Format::Table,
+        name: "table",
+        others: &["duckbox", "aligned", "column"],
+        extensions: &["txt"],
+    },
     FormatInfo { format: Format::Box, name: "box", others: &[], extensions: &[] },
     FormatInfo { format: Format::Line, name: "line", others: &["lines", "expanded"], extensions: &[] },
     FormatInfo { format: Format::Markdown, name: "markdown", others: &["md"], extensions: &["md"] },

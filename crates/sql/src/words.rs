@@ -15,7 +15,7 @@ const NAMES_SHOWN: usize = 3;
 /// Bytes of the longest literal that is shown as a value.
 const VALUE_BYTES_MAX: usize = 10_000;
 /// Phrases about DataFusion's code with those for people.
-const PHRASES: [(&str, &str); 28] = [
+const PHRASES: [(&str, &str); 29] = [
     ("Unsupported LIMIT expression: Some(ScalarSubquery(<subquery>))", "LIMIT of a subquery; it takes a constant"),
     ("Unsupported OFFSET expression: Some(ScalarSubquery(<subquery>))", "OFFSET of a subquery; it takes a constant"),
     ("Unsupported ast node in sqltorel: ", "expression "),
@@ -23,6 +23,8 @@ const PHRASES: [(&str, &str); 28] = [
     (" in create_relation", ""),
     ("ScalarSubquery(<subquery>)", "a subquery that refers to the rows around it"),
     ("While expanding wildcard, ", ""),
+    // What follows says the same.
+    ("Column in SELECT must be in GROUP BY or an aggregate function: ", ""),
     (" not supported by ExprPlanner:", ":"),
     ("Unsupported expr ", "not a value: "),
     ("Dot access not supported for non-string expr: ", "a field of a struct behind a dot: "),

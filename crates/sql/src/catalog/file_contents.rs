@@ -142,10 +142,10 @@ fn files(place: &str, access: &Access) -> Result<Vec<PathBuf>> {
     if is_elsewhere(place) {
         return Err(SqlError::Unsupported(format!("'{place}', which is not of this machine")));
     }
-    access.check_location(place)?;
     let mut files = Vec::new();
     let braced = with_braces(place);
     for one in &braced {
+        access.check_location(one)?;
         let path = local_path(one).unwrap_or_else(|| PathBuf::from(one));
         match is_pattern(one) {
             true => files.extend(matching(one)?),

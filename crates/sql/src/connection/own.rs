@@ -12,7 +12,7 @@ use futures::StreamExt;
 
 use super::{Connection, Execution};
 use crate::access::Access;
-use crate::catalog::{KeptCatalog, SCHEMA};
+use crate::catalog::{CATALOG, KeptCatalog, LASTING, SCHEMA};
 use crate::device_tables;
 use crate::error::{Result, SqlError};
 use crate::exec::EngineTables;
@@ -140,9 +140,15 @@ impl Connection {
         kept.ok_or_else(|| SqlError::Planning(reason.into()))
     }
 
-    /// The table a name means now, or none.
+    /// The table a name means now, or none: a temporary one by its name alone.
     async fn table(&self, state: &SessionState, name: &TableReference) -> Result<Option<Arc<dyn TableProvider>>> {
-        let schema = state.schema_for_ref(name.clone())?;
+        let names = &state.config_options().catalog;
+        let full = name.clone().resolve(&names.default_catalog, &names.default_schema);
+        let is_first = name.schema().is_some() && *full.catalog == *CATALOG && *full.schema == *SCHEMA;
+        let schema = match is_first {
+            true => state.schema_for_ref(TableReference::full(CATALOG, LASTING, name.table()))?,
+            false => state.schema_for_ref(name.clone())?,
+        };
         Ok(schema.table(name.table()).await?)
     }
 

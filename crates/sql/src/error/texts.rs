@@ -44,13 +44,19 @@ pub fn as_written(name: &str) -> String {
 /// DataFusion's text on one line, in SQL's words.
 pub(super) fn in_words(text: &str) -> String {
     let text = types_in_sql(&in_sql(&one_line(text)));
-    let behind = |front: &str| text.strip_prefix(front);
-    // The part behind it says the same.
-    if let Some(rest) = behind("Column in SELECT must be in GROUP BY or an aggregate function: ") {
-        return rest.to_string();
+    let between = |front: &str, end: &str| text.strip_prefix(front)?.strip_suffix(end);
+    if let Some(expression) = between("Cannot coerce arithmetic expression ", " to valid types") {
+        return format!("there is no {expression}; a CAST may be missing");
     }
-    match behind("Cannot coerce arithmetic expression ").and_then(|rest| rest.strip_suffix(" to valid types")) {
-        Some(expression) => format!("there is no {expression}; a CAST may be missing"),
+    if let Some(name) = between("'", "' is not a variable which can be viewed with 'SHOW'") {
+        return format!("there is no setting or table '{name}' to show; SHOW ALL lists settings, SHOW TABLES tables");
+    }
+    let of_values = between("Inconsistent data length across values list: got ", "").and_then(|rest| {
+        let (found, rest) = rest.split_once(" values in row ")?;
+        Some((found, rest.split_once(" but expected ")?.1))
+    });
+    match of_values {
+        Some((found, expected)) => format!("{found} values in a row of VALUES, where {expected} are expected"),
         None => text,
     }
 }

@@ -15,6 +15,7 @@ use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use super::device_exec::DeviceExec;
 use super::operators::{self, CPU, Operator, ms};
 use crate::shared::Output;
+use crate::words::in_sql;
 
 /// Longest text of an operator, in characters.
 const TEXT_LONGEST: usize = 100;
@@ -124,12 +125,23 @@ fn text(plan: &dyn ExecutionPlan, details: &str) -> String {
     let is_told = |line: &&str| !line.is_empty() && !UNTOLD.iter().any(|key| line.starts_with(key));
     let details = details.lines().map(str::trim).filter(is_told).collect::<Vec<_>>().join(", ");
     if !details.is_empty() {
-        text = format!("{text}: {details}");
+        text = format!("{text}: {}", in_words(&details));
     }
     match text.char_indices().nth(TEXT_LONGEST) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text,
     }
+}
+
+/// Details with values in SQL's words, and names without the numbers of columns.
+fn in_words(details: &str) -> String {
+    let said = in_sql(details).replace("count(1)", "count(*)");
+    let mut parts = said.split('@');
+    let first = parts.next().unwrap_or_default().to_string();
+    parts.fold(first, |said, part| {
+        let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
+        if rest.len() < part.len() { said + rest } else { said + "@" + part }
+    })
 }
 
 /// `HashJoin` as `hash join`.

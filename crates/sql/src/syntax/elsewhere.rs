@@ -8,9 +8,10 @@ use datafusion::execution::SessionState;
 
 use crate::error::{Result, SqlError};
 use crate::lexer::{Kind, Token, tokens};
+use crate::settings::{PREFIX, setting};
 
 /// Statements that are read as others: their words, and what is read.
-const READ: [(&str, &str); 10] = [
+const READ: [(&str, &str); 11] = [
     ("describe", TABLES),
     ("pragma database_list", DATABASES),
     ("pragma show_databases", DATABASES),
@@ -19,6 +20,7 @@ const READ: [(&str, &str); 10] = [
     ("pragma version", "SELECT version()"),
     ("show all tables", ALL_TABLES),
     ("show databases", DATABASES),
+    ("show search_path", "SELECT current_schema() AS search_path"),
     ("show tables", TABLES),
     ("show schemas", "SELECT DISTINCT schema_name FROM information_schema.schemata ORDER BY schema_name"),
 ];
@@ -109,6 +111,12 @@ pub(super) fn as_ours(state: &SessionState, sql: &str) -> Result<Option<String>>
         && is_table(state, name)
     {
         return Ok(Some(format!("DESCRIBE {name}")));
+    }
+    if let ([show, name], true) = (words.as_slice(), tokens.len() == 2)
+        && show == "show"
+        && setting(&format!("{PREFIX}.{name}")).is_ok()
+    {
+        return Ok(Some(format!("SHOW {PREFIX}.{name}")));
     }
     let is_it = |theirs: &str| theirs.split(' ').eq(words.iter().take(theirs.split(' ').count()).map(String::as_str));
     match REFUSED.iter().find(|(theirs, _)| is_it(theirs)) {

@@ -14,8 +14,8 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Join, ObjectName, Query, Select, SetExpr,
-    TableAlias, TableAliasColumnDef, TableFactor, VisitorMut,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Join, ObjectName, Query, Select,
+    SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, VisitorMut,
 };
 
 use super::items::folded;
@@ -56,32 +56,39 @@ pub(super) fn name_columns(query: &mut Query, calls_value: bool) {
     });
 }
 
-/// Whether a statement calls a column `value`, by USING too.
+/// Whether a statement calls a column `value`, by USING too, and names none so.
 pub(super) fn calls_value(parsed: &mut ParsedStatement) -> bool {
-    struct Find;
+    #[derive(Default)]
+    struct Find {
+        is_called: bool,
+        is_alias: bool,
+    }
     impl VisitorMut for Find {
         type Break = ();
         fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
             let names = |join: &Join| relations::using(&join.join_operator).iter().any(is_value);
-            match select.from.iter().flat_map(|tables| &tables.joins).any(names) {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            }
+            self.is_called |= select.from.iter().flat_map(|tables| &tables.joins).any(names);
+            self.is_alias |= select
+                .projection
+                .iter()
+                .any(|item| matches!(item, SelectItem::ExprWithAlias { alias, .. } if folded(alias) == VALUE));
+            ControlFlow::Continue(())
         }
         fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-            match expr {
-                Expr::Identifier(name) if folded(name) == VALUE => ControlFlow::Break(()),
-                Expr::CompoundIdentifier(names) if names.iter().any(|name| folded(name) == VALUE) => {
-                    ControlFlow::Break(())
-                }
-                _ => ControlFlow::Continue(()),
-            }
+            self.is_called |= match expr {
+                Expr::Identifier(name) => folded(name) == VALUE,
+                Expr::CompoundIdentifier(names) => names.iter().any(|name| folded(name) == VALUE),
+                _ => false,
+            };
+            ControlFlow::Continue(())
         }
     }
     fn is_value(name: &ObjectName) -> bool {
         parts(name).and_then(|parts| parts.last().map(folded)).as_deref() == Some(VALUE)
     }
-    super::visit(parsed, &mut Find).is_break()
+    let mut find = Find::default();
+    let _ = super::visit(parsed, &mut find);
+    find.is_called && !find.is_alias
 }
 
 /// The name of the table of a function that has one column, and that of the function.

@@ -6,6 +6,7 @@
 //! items of one name in a subquery, which nothing can name. Tables and views that are made keep the names that they
 //! are given.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
@@ -26,6 +27,18 @@ pub(super) const MARK: char = '\u{2063}';
 /// The name of a result's column as it is shown.
 pub(crate) fn shown_name(name: &str) -> &str {
     name.split(MARK).next().unwrap_or(name)
+}
+
+/// The name of a result's column as it is shown, that of `unnest` as it is written; DataFusion 55.2 writes it large.
+pub(crate) fn result_name(name: &str) -> Cow<'_, str> {
+    match name.strip_prefix("UNNEST(").and_then(|list| list.strip_suffix(')')) {
+        Some(list) => {
+            let is_column = list.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.'));
+            let list = if is_column { list.rsplit('.').next().unwrap_or(list) } else { list };
+            Cow::Owned(format!("unnest({list})"))
+        }
+        None => Cow::Borrowed(shown_name(name)),
+    }
 }
 
 /// Whether the planner refused columns of one name.

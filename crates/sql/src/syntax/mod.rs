@@ -12,6 +12,7 @@ mod beside;
 mod casts;
 mod changes;
 mod copies;
+mod created;
 mod declared;
 mod dialect;
 mod elsewhere;
@@ -72,7 +73,9 @@ pub(crate) use changes::{column_name, found_table};
 pub(crate) use declared::{Declared, DeclaredKey};
 pub(crate) use dialect::SessionDialect;
 pub(crate) use functions::other_functions;
-pub(crate) use items::{about_repeated_names, distinguish, in_own_names, is_about_repeated_names, shown_name};
+pub(crate) use items::{
+    about_repeated_names, distinguish, in_own_names, is_about_repeated_names, result_name, shown_name,
+};
 pub(crate) use readers::read_by;
 pub(crate) use repeated::{check_made, distinguish_wildcards};
 pub(crate) use scopes::TableOfWith;
@@ -108,6 +111,8 @@ pub(crate) async fn parse_returning(
 ) -> Result<(ParsedStatement, Option<ParsedStatement>)> {
     let ours = elsewhere::as_ours(state, sql)?;
     let sql = ours.as_deref().unwrap_or(sql);
+    let created = created::as_query(state, sql).await?;
+    let sql = created.as_deref().unwrap_or(sql);
     let insert = copies::as_insert(state, sql).await?;
     let sql = insert.as_deref().unwrap_or(sql);
     let mut statement = match sql.len() {
@@ -366,6 +371,7 @@ impl VisitorMut for Mends {
         self.windows.leave();
         value_columns::with_room(&mut query.body);
         orders::by_number(query);
+        orders::of_distinct(query);
         let done = self.scopes.leave().map_or(Ok(()), |ended| scopes::around_branches(query, ended));
         self.go_on(done)
     }

@@ -65,6 +65,8 @@ async fn files_outside_of_the_allowed_folders_are_out_of_reach() {
             format!("CREATE EXTERNAL TABLE x (a INT) STORED AS PARQUET LOCATION '{place}'"),
             format!("CREATE VIEW x AS SELECT * FROM '{place}'"),
             format!("DESCRIBE '{place}'"),
+            format!("SELECT * FROM read_blob('{place}')"),
+            format!("SELECT * FROM glob('{place}')"),
             format!("COPY (SELECT 8 AS a) TO '{place}' STORED AS CSV"),
         ] {
             // Patterns are no targets, and no URLs.
@@ -77,6 +79,11 @@ async fn files_outside_of_the_allowed_folders_are_out_of_reach() {
         }
     }
     assert!(!folder.path().join("out/new.parquet").exists());
+    for sql in [format!("FROM glob('{root}/{{in,out}}/*.csv')"), format!("FROM read_text('{root}/{{in,out}}/t.csv')")] {
+        let found = error(&session, &sql).await;
+        assert!(found.starts_with("FILE-007 "), "{sql}\n{found}");
+    }
+    assert_eq!(one(&session, &format!("SELECT count(*) FROM glob('{root}/in/t.csv')")).await.0, "1");
     for name in ["'s3://bucket/t.parquet'", "'https://host/t.parquet'", "read_csv('https://host/t.csv')"] {
         let found = error(&session, &format!("SELECT * FROM {name}")).await;
         assert!(found.starts_with("FILE-007 "), "{name}: {found}");

@@ -377,7 +377,7 @@ async fn the_share_of_the_device_counts_operators_that_ran_there() {
     assert_eq!(share("SELECT count(*) AS n FROM t WHERE v > (SELECT avg(v) FROM t)").await, Some(1.0));
     assert_eq!(share("EXPLAIN SELECT sum(v) FROM t").await, None);
     assert_eq!(share("SELECT 1 AS one").await, None);
-    assert_eq!(share("SHOW TABLES").await, None);
+    assert_eq!(share("SHOW ALL").await, None);
     assert_eq!(share("SELECT approx_distinct(v) AS m FROM t").await, Some(0.0));
     assert_eq!(share("SELECT v FROM t LIMIT 10").await, Some(0.0));
     assert_eq!(share("SELECT sum(v) FROM t").await, Some(1.0));

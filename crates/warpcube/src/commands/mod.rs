@@ -78,7 +78,7 @@ const fn command(
 
 /// Every command, as help lists them.
 #[rustfmt::skip]
-pub(crate) static COMMANDS: [Command; 29] = [
+pub(crate) static COMMANDS: [Command; 30] = [
     command("\\!", &[".shell", ".system"], "command", Takes::Nothing,
         "run a command of the system", |runner, _, line| buffer::system(runner, line)),
     command("\\copy", &[], "t to 'file'", Takes::Nothing,
@@ -86,8 +86,11 @@ pub(crate) static COMMANDS: [Command; 29] = [
     command("\\cube", &[], "query cube rows …", Takes::File,
         "ask a cube; other commands are those of 'warpcube cube'",
         |runner, _, line| prompt(crate::cube::run_line(line, &runner.connection, runner.host()))),
-    command("\\d", &[".schema", ".describe"], "[name]", Takes::Table,
+    command("\\d", &[".describe"], "[name]", Takes::Table,
         "list tables and views, or the columns of one", |runner, _, name| names::describe(runner, name)),
+    command(".schema", &["\\sv"], "[name]", Takes::Table,
+        "list tables and views, or show the statement that makes one",
+        |runner, _, name| names::definition(runner, name)),
     command("\\df", &[".functions"], "[pattern]", Takes::Nothing,
         "list functions", |runner, _, pattern| names::functions(runner, pattern)),
     command("\\dm", &[], "", Takes::Nothing,
@@ -180,8 +183,9 @@ const ANSWERS: [(&[&str], &str); 20] = [
 pub(crate) fn run(runner: &mut Runner, reader: &mut StatementReader, line: &str) -> Result<Next> {
     let (name, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let name = name.trim_end_matches(';');
-    // psql's commands that list take a '+' for more, which is all there is here.
-    let name = if name.starts_with("\\d") || name.starts_with("\\l") { name.trim_end_matches('+') } else { name };
+    // psql's commands that list take a '+' for more and an 'S' for those of the system, which is all there is here.
+    let name =
+        if name.starts_with("\\d") || name.starts_with("\\l") { name.trim_end_matches(['+', 'S']) } else { name };
     let argument = argument.trim();
     // A command of the system, or a text, may end with a semicolon of its own.
     let argument = if matches!(name, "\\!" | "\\echo") { argument } else { argument.trim_end_matches(';').trim_end() };

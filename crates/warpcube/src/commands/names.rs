@@ -11,6 +11,14 @@ fn pattern(text: &str) -> String {
     format!("'{}'", text.to_lowercase())
 }
 
+/// A condition on the schema and the name of a table, with a dot between their patterns.
+fn matches_table(text: &str) -> String {
+    match text.split_once('.') {
+        Some((schema, table)) => matches("table_schema", schema) + &matches("table_name", table),
+        None => matches("table_name", text),
+    }
+}
+
 /// A condition on a name; none where there is no pattern.
 fn matches(column: &str, text: &str) -> String {
     match text {
@@ -26,8 +34,17 @@ pub(super) fn relations(runner: &mut Runner, types: &[&str], name: &str) -> Resu
     prompt(runner.statement(&format!(
         "SELECT table_schema, table_name, table_type FROM information_schema.tables \
          WHERE table_schema <> 'information_schema'{types}{} ORDER BY table_schema, table_name",
-        matches("table_name", name)
+        matches_table(name)
     )))
+}
+
+/// Lists tables and views, or shows the statement that makes one.
+pub(super) fn definition(runner: &mut Runner, name: &str) -> Result<Next> {
+    if name.is_empty() {
+        return relations(runner, &[], "");
+    }
+    runner.once.is_expanded = true;
+    prompt(runner.statement(&format!("SHOW CREATE TABLE {name}")))
 }
 
 /// Lists tables and views, or the columns of one.

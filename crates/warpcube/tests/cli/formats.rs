@@ -183,6 +183,6 @@ fn a_closed_pipe_is_no_error() {
     );
     let output =
         std::process::Command::new("bash").args(["-c", &script]).current_dir(place.path(".")).output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "value\n0\n");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "generate_series\n0\n");
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
 }

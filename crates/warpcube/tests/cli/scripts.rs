@@ -165,13 +165,15 @@ fn names_of_other_shells_run_or_are_answered() {
     let script = "CREATE TABLE t AS SELECT 1 AS a;\nCREATE VIEW v AS SELECT 2 AS b;\n\
                   .mode csv\n.tables\n\\dt+\n\\dv V*\n\
                   .read inner.sql\n.print 'hello'\n.nullvalue -\n.mode list\nSELECT NULL AS n;\n\\l\n.timer off\n\
-                  .schema t\n.exit\nSELECT 9;";
+                  .schema t\n.schema v\n\\dt pub*.t\n\\d t\n.exit\nSELECT 9;";
     let ran = place.input(&[], script);
     let head = "table_schema,table_name,table_type\n";
     let (table, view) = ("public,t,BASE TABLE\n", "public,v,VIEW\n");
     let expected = format!(
         "{head}{table}{view}{head}{table}{head}{view}seven\n7\nhello\nn\n-\ndatabase|schema\nwarpcube|public\n\
-         column_name|data_type|is_nullable\n"
+         table_catalog|table_schema|table_name|definition\nwarpcube|public|t|CREATE TABLE t (a BIGINT)\n\
+         table_catalog|table_schema|table_name|definition\nwarpcube|public|v|CREATE VIEW v AS SELECT 2 AS b\n\
+         table_schema|table_name|table_type\npublic|t|BASE TABLE\ncolumn_name|data_type|is_nullable\n"
     );
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(ran.out.starts_with(&expected) && !ran.out.contains('9'), "{}", ran.out);
@@ -432,4 +434,26 @@ fn a_first_run_tells_what_went_to_loading() {
     assert!(first.starts_with("(3 rows, ") && first.contains("100 % on the GPU"), "{first}");
     assert!(first.contains(" of device time") && first.contains(", of it loading "), "{first}");
     assert!(second.contains("100 % on the GPU") && !second.contains("of it"), "{second}");
+}
+
+#[test]
+fn flags_of_other_programs_mean_the_same_or_are_answered() {
+    let place = Place::new();
+    assert_eq!(place.run(&["-csv", "-c", "SELECT 1 AS a"]).ok(), "a\n1\n");
+    assert_eq!(place.run(&["-s", "SELECT 1 AS a", "-json"]).ok(), "[{\"a\":1}]\n");
+    assert_eq!(place.run(&[":memory:", "-list", "-nullvalue", "-", "-cmd", "SELECT NULL AS n"]).ok(), "n\n-\n");
+    // What a flag takes is no flag.
+    assert!(place.run(&["-c", "-csv"]).error(1).starts_with("SQL-001 "));
+    let refused = place.run(&["-noheader", "-csv", "-c", "SELECT 1"]).error(2);
+    assert!(refused.starts_with("CLI-001 there is no -noheader: COPY"), "{refused}");
+    assert!(place.run(&["doctor", "-d"]).error(2).contains("unexpected argument '-d'"));
+    place.write("a.csv", "x\n1\n");
+    place.write("a.db", "x");
+    assert!(place.run(&["a.csv"]).error(2).contains("-c \"FROM 'a.csv'\" reads it"));
+    assert!(place.run(&["a.db"]).error(2).contains("a file of another database"));
+    assert!(place.run(&["SELECT 1"]).error(2).contains("statements stand behind -c"));
+    let attached = place.error("ATTACH 'a.db' AS other");
+    assert_eq!(attached, "FILE-002 a.db: a file; a catalog is a folder");
+    place.write("duck.db", b"12345678DUCK12345678");
+    assert!(place.error("ATTACH 'duck.db'").contains("a database of DuckDB's"));
 }

@@ -161,3 +161,19 @@ fn a_start_up_file_is_at_home_or_configured_or_left_out() {
     let error = place.run(&["-X", "doctor"]).error(2);
     assert!(error.contains("--no-rc does not go with 'doctor'"), "{error}");
 }
+
+#[test]
+fn a_statement_is_run_again_and_again_until_ctrl_c() {
+    let place = Place::new();
+    let mut terminal = shell(&place, &[], "");
+    terminal.enter("SELECT 40 + 2 AS x;");
+    terminal.expect(" 42 ");
+    terminal.enter("\\watch 0.1");
+    (0..3).for_each(|_| terminal.expect(" 42 "));
+    terminal.press(CTRL_C);
+    terminal.expect(PROMPT);
+    terminal.enter("\\watch often");
+    terminal.expect("\\watch takes a number of seconds, not 'often'");
+    terminal.enter("\\dt sales.*");
+    terminal.expect("(0 rows");
+}

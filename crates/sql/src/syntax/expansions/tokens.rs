@@ -160,12 +160,20 @@ fn select_all(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
-/// Refuses POSITIONAL JOIN: rows of a table have no order.
+/// Refuses POSITIONAL JOIN, since rows of a table have no order, and columns that are LIKE those of another table.
 fn check_forms(tokens: &[TokenWithSpan]) -> Result<()> {
+    let creates = tokens.iter().find_map(keyword) == Some(Keyword::CREATE);
     let mut words = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_))).peekable();
     while let Some(first) = words.next() {
         if is_word(first, "positional") && words.peek().is_some_and(|next| keyword(next) == Some(Keyword::JOIN)) {
             let what = "POSITIONAL JOIN; join by row_number() OVER (ORDER BY …) of each table";
+            return Err(SqlError::Unsupported(what.into()));
+        }
+        if creates
+            && first.token == Token::LParen
+            && words.peek().is_some_and(|next| keyword(next) == Some(Keyword::LIKE))
+        {
+            let what = "CREATE TABLE … (LIKE t); write CREATE TABLE … AS FROM t LIMIT 0";
             return Err(SqlError::Unsupported(what.into()));
         }
     }

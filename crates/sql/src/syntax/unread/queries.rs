@@ -55,8 +55,11 @@ pub(super) fn query(query: &Query, may_make_table: bool) -> Result<()> {
 
 fn common_table(table: &Cte) -> Result<()> {
     // The name that a table is given carries MATERIALIZED.
-    let Cte { alias, query: _, from, materialized: _, closing_paren_token: _ } = table;
+    let Cte { alias, query, from, materialized: _, closing_paren_token: _ } = table;
     relations::alias(alias)?;
+    if let SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) = query.body.as_ref() {
+        return Err(SqlError::Unsupported(format!("'{}' of WITH, which changes a table", alias.name)));
+    }
     refuse([("FROM behind a common table expression", from.is_some())])
 }
 

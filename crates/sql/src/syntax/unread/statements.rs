@@ -69,8 +69,9 @@ pub(super) fn statement(statement: &SqlStatement) -> Result<()> {
                 ("options of CREATE DATABASE", has_options),
             ])
         }
-        SqlStatement::Drop { object_type, if_exists: _, names: _, cascade, restrict, purge, temporary, table } => {
+        SqlStatement::Drop { object_type, if_exists: _, names, cascade, restrict, purge, temporary, table } => {
             refuse([
+                ("several names behind DROP; write a DROP for each", names.len() > 1),
                 ("CASCADE of DROP", *cascade && *object_type != ObjectType::Schema),
                 ("RESTRICT of DROP", *restrict && *object_type != ObjectType::Schema),
                 ("PURGE", *purge),
