@@ -216,7 +216,6 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("unix_timestamp", "to_unixtime(t)"),
     ("unpivot_list", "make_array(a, b)"),
     ("utc_timestamp", "now()"),
-    ("uuid_extract_timestamp", "a column of the time"),
     ("uuid_generate_v4", "uuid()"),
     ("uuidv4", "uuid()"),
     ("uuidv7", "uuid()"),

@@ -6,12 +6,13 @@ use arrow::array::{Array, ArrayRef, AsArray, ListArray, StringArray};
 use arrow::datatypes::DataType;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use chrono::NaiveDateTime;
 use datafusion::error::{DataFusionError, Result};
 use md5::{Digest, Md5};
 use sha1::Sha1;
 use sha2::Sha256;
 
-use super::{Arguments, Bytes, Long, Own, Text, Texts, Uuid, raised};
+use super::{Arguments, Bytes, Long, Own, Text, Texts, Time, Uuid, raised, time_of};
 
 /// The functions.
 pub(super) const ALL: &[Own] = &[
@@ -38,6 +39,9 @@ pub(super) const ALL: &[Own] = &[
     Own::new("as_uuids", &[Texts], Texts, uuids),
     Own::new("octet_length", &[Text], Long, |args| args.integers(|row| Ok(Some(bytes(args, row).len() as i64)))),
     Own::new("octet_length", &[Bytes], Long, |args| args.integers(|row| Ok(Some(bytes(args, row).len() as i64)))),
+    Own::new("uuid_extract_timestamp", &[Text], Time, |args| {
+        args.times(|row| time_of_uuid(args.text(0).value(row)).map(Some))
+    }),
     Own::new("uuid_extract_version", &[Text], Long, |args| {
         args.integers(|row| {
             Ok(uuid(args.text(0).value(row))?.chars().nth(14).and_then(|v| v.to_digit(16)).map(i64::from))
@@ -213,6 +217,20 @@ pub(super) fn uuid(text: &str) -> Result<String> {
     }
     let parts = [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]];
     Ok(parts.join("-"))
+}
+
+/// The time that a UUID of version 7 begins with, in milliseconds since 1970.
+fn time_of_uuid(text: &str) -> Result<NaiveDateTime> {
+    let digits = uuid(text)?.replace('-', "");
+    match digits.chars().nth(12) {
+        Some('7') => {
+            let millis = i64::from_str_radix(&digits[..12], 16).map_err(|error| raised(error.to_string()))?;
+            time_of(millis * 1_000)
+        }
+        version => {
+            Err(raised(format!("a UUID of version {} has no time; one of version 7 has", version.unwrap_or('0'))))
+        }
+    }
 }
 
 /// Lists of texts as lists of UUIDs.

@@ -12,18 +12,21 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
+use arrow::datatypes::{DataType, Field, FieldRef, Fields, TimeUnit};
+use datafusion::common::TableReference;
 use datafusion::config::ConfigOptions;
-use datafusion::error::Result;
-use datafusion::logical_expr::planner::TypePlanner;
-use datafusion::sql::sqlparser::ast::{ArrayElemTypeDef, DataType as SqlType, TimezoneInfo};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::planner::{ContextProvider, TypePlanner};
+use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF, TableSource, WindowUDF};
+use datafusion::sql::planner::SqlToRel;
+use datafusion::sql::sqlparser::ast::{ArrayElemTypeDef, ColumnDef, DataType as SqlType, Ident, TimezoneInfo};
 
 use super::in_zone::zone_of;
 use crate::error::SqlError;
 use crate::extension_types::ExtensionType;
 
 /// The names of a session.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct TypeNames {
     /// The session's zone, if it has one.
     zone: Option<Arc<str>>,
@@ -33,6 +36,32 @@ impl TypeNames {
     /// Those of a session with these settings.
     pub(crate) fn of(config: &ConfigOptions) -> TypeNames {
         TypeNames { zone: zone_of(config).map(Arc::from) }
+    }
+
+    /// The type of maps, with the names of members that the function `map` gives them.
+    fn map(&self, key: &SqlType, value: &SqlType) -> Result<DataType> {
+        let names = NamesAlone { names: self.clone(), options: self.options() };
+        let column = |name: &str, data_type: &SqlType| ColumnDef {
+            name: Ident::new(name),
+            data_type: data_type.clone(),
+            options: Vec::new(),
+        };
+        let members = SqlToRel::new(&names).build_schema(vec![column("key", key), column("value", value)])?;
+        let [key, value] = [0, 1].map(|at| members.field(at).clone());
+        // What a key is compared with is no view, and not coerced.
+        let key = match key.data_type() {
+            DataType::Utf8View => key.with_data_type(DataType::Utf8),
+            _ => key,
+        };
+        let entries = DataType::Struct(Fields::from(vec![key.with_nullable(false), value]));
+        Ok(DataType::Map(Arc::new(Field::new("entries", entries, false)), false))
+    }
+
+    /// Settings under which DataFusion has the types that are not ours.
+    fn options(&self) -> ConfigOptions {
+        let mut options = ConfigOptions::new();
+        options.execution.time_zone = self.zone.as_deref().map(str::to_string);
+        options
     }
 
     /// A timestamp without a precision; none where DataFusion has its type.
@@ -54,6 +83,7 @@ impl TypePlanner for TypeNames {
         check_parts(sql_type)?;
         let nanoseconds = DataType::Timestamp(TimeUnit::Nanosecond, None);
         let data_type = match sql_type {
+            SqlType::Map(key, value) => Some(self.map(key, value)?),
             SqlType::Timestamp(None, zone) => self.timestamp(*zone),
             SqlType::Datetime(None) => Some(self.timestamp(TimezoneInfo::None).unwrap_or(nanoseconds)),
             other => of_name(other),
@@ -62,7 +92,63 @@ impl TypePlanner for TypeNames {
     }
 }
 
-/// Refuses lists and structs of an extension type: a cast to one would not read the texts in it.
+/// What DataFusion asks for while it reads a type: its names and the settings.
+struct NamesAlone {
+    names: TypeNames,
+    options: ConfigOptions,
+}
+
+impl ContextProvider for NamesAlone {
+    fn get_table_source(&self, name: TableReference) -> Result<Arc<dyn TableSource>> {
+        Err(DataFusionError::Internal(format!("the table {name} in a type")))
+    }
+
+    fn get_type_planner(&self) -> Option<Arc<dyn TypePlanner>> {
+        Some(Arc::new(self.names.clone()))
+    }
+
+    fn get_function_meta(&self, _name: &str) -> Option<Arc<ScalarUDF>> {
+        None
+    }
+
+    fn get_higher_order_meta(&self, _name: &str) -> Option<Arc<HigherOrderUDF>> {
+        None
+    }
+
+    fn get_aggregate_meta(&self, _name: &str) -> Option<Arc<AggregateUDF>> {
+        None
+    }
+
+    fn get_window_meta(&self, _name: &str) -> Option<Arc<WindowUDF>> {
+        None
+    }
+
+    fn get_variable_type(&self, _names: &[String]) -> Option<DataType> {
+        None
+    }
+
+    fn options(&self) -> &ConfigOptions {
+        &self.options
+    }
+
+    fn udf_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn higher_order_function_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn udaf_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn udwf_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// Refuses lists, maps and structs of an extension type: a cast to one would not read the texts in it.
 fn check_parts(sql_type: &SqlType) -> Result<()> {
     let check = |part: &SqlType| match ExtensionType::of_sql(part) {
         Some(extension) => {
@@ -76,6 +162,7 @@ fn check_parts(sql_type: &SqlType) -> Result<()> {
             | ArrayElemTypeDef::SquareBracket(part, _)
             | ArrayElemTypeDef::Parenthesis(part),
         ) => Ok(check(part)?),
+        SqlType::Map(key, value) => Ok(check(key).and_then(|()| check(value))?),
         SqlType::Struct(fields, _) => Ok(fields.iter().try_for_each(|field| check(&field.field_type))?),
         _ => Ok(()),
     }
