@@ -28,6 +28,7 @@ mod lambdas;
 mod lengths;
 mod macros;
 mod merged;
+mod methods;
 mod names;
 mod orders;
 mod quantifiers;
@@ -164,6 +165,9 @@ fn read(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
     readers::as_names(&mut parsed, sql);
     macros::as_views(state, &mut parsed, sql);
     temporary::with_lasting(state, &mut parsed);
+    if sql.contains('.') {
+        methods::as_calls(&mut parsed);
+    }
     // A comprehension of lists has lambdas, too.
     if sql.contains("->") || sql.contains('[') {
         functions::with_lambdas(state, &mut parsed);

@@ -1,11 +1,11 @@
 //! `ORDER BY ALL`: by all columns, from left to right.
 //!
 //! DataFusion 55.2 sorts by select items that are columns alone, and a set operation not at all. Here the order is one
-//! by the numbers of the columns. Where a select list has a wildcard, they are DataFusion's to find; of a set
-//! operation BY NAME or of wildcards the plan tells them ([`super::expansions`]).
+//! by the numbers of the columns; of wildcards, of unnest and of a set operation BY NAME the plan tells them
+//! ([`super::expansions`]).
 
 use datafusion::sql::sqlparser::ast::{
-    Distinct, Expr, OrderBy, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, SetQuantifier, Value,
+    Distinct, Expr, Ident, OrderBy, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, SetQuantifier, Value,
 };
 
 use super::names::spreads;
@@ -32,10 +32,10 @@ fn column_count(query: &SetExpr) -> Option<usize> {
     }
 }
 
-/// Whether the order is by all columns of more than a SELECT, and the text does not tell them.
+/// Whether the order is by all columns, and the text does not tell how many there are.
 pub(super) fn is_of_unknown(query: &Query) -> bool {
     let is_all = query.order_by.as_ref().is_some_and(|order_by| matches!(order_by.kind, OrderByKind::All(_)));
-    is_all && !matches!(*query.body, SetExpr::Select(_)) && column_count(&query.body).is_none()
+    is_all && column_count(&query.body).is_none()
 }
 
 /// Gives keys that are items of a SELECT DISTINCT by the numbers of these: DataFusion 55.2 does not find `s.a`, the
@@ -56,6 +56,21 @@ pub(super) fn of_distinct(query: &mut Query) {
             key.expr = Expr::value(Value::Number((place + 1).to_string(), false));
         }
     }
+}
+
+/// The query without its order and its limits, and with names that tell its items apart, for its columns to be counted.
+pub(super) fn to_be_counted(query: &Query) -> Query {
+    let mut counted = Query { order_by: None, limit_clause: None, fetch: None, ..query.clone() };
+    if let SetExpr::Select(select) = counted.body.as_mut() {
+        for (place, item) in select.projection.iter_mut().enumerate() {
+            let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = &*item else { continue };
+            if matches!(expr, Expr::CompoundIdentifier(_)) || !spreads(expr) {
+                *item =
+                    SelectItem::ExprWithAlias { expr: expr.clone(), alias: Ident::with_quote('"', place.to_string()) };
+            }
+        }
+    }
+    counted
 }
 
 /// Gives the columns of `ORDER BY ALL` by their numbers.

@@ -5,8 +5,9 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, RecordBatch, StringArray};
+use arrow::compute::cast;
 use arrow::csv::{QuoteStyle, Writer as CsvWriter, WriterBuilder as CsvWriterBuilder};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::ipc::writer::{FileWriter, StreamWriter};
 use arrow::json::WriterBuilder as JsonWriterBuilder;
@@ -83,6 +84,39 @@ pub(super) fn with_days(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> 
     RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
 }
 
+/// The rows with texts for keys of maps: members of an object have no others.
+fn with_text_keys(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let schema = batch.schema();
+    let fields: Fields = schema.fields().iter().map(text_keys).collect();
+    if fields == *schema.fields() {
+        return Ok(batch.clone());
+    }
+    let columns = batch.columns().iter().zip(&fields).map(|(column, field)| cast(column, field.data_type()));
+    RecordBatch::try_new(Arc::new(Schema::new(fields.clone())), columns.collect::<Result<_, _>>()?)
+}
+
+/// A field whose maps, however deep within, have keys of texts.
+fn text_keys(field: &Arc<Field>) -> Arc<Field> {
+    let other = match field.data_type() {
+        DataType::List(item) => DataType::List(text_keys(item)),
+        DataType::LargeList(item) => DataType::LargeList(text_keys(item)),
+        DataType::Struct(members) => DataType::Struct(members.iter().map(text_keys).collect()),
+        DataType::Map(entries, is_sorted) => {
+            let DataType::Struct(members) = entries.data_type() else { return field.clone() };
+            let of = |(place, member): (usize, &Arc<Field>)| match place {
+                0 if !matches!(member.data_type(), DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) => {
+                    Arc::new(member.as_ref().clone().with_data_type(DataType::Utf8))
+                }
+                _ => text_keys(member),
+            };
+            let members = DataType::Struct(members.iter().enumerate().map(of).collect());
+            DataType::Map(Arc::new(entries.as_ref().clone().with_data_type(members)), *is_sorted)
+        }
+        _ => return field.clone(),
+    };
+    Arc::new(field.as_ref().clone().with_data_type(other))
+}
+
 /// The rows with lists, structs and maps as text, as tables show them: CSV has no form for them.
 fn flat(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let batch = &with_days(batch)?;
@@ -147,7 +181,10 @@ impl<F: JsonFormat + Send> ResultWriter for Json<F> {
         {
             return Err(io::Error::other(reason));
         }
-        with_days(batch).and_then(|batch| self.writer.write(&batch)).map_err(as_io)
+        with_days(batch)
+            .and_then(|batch| with_text_keys(&batch))
+            .and_then(|batch| self.writer.write(&batch))
+            .map_err(as_io)
     }
 
     fn finish(&mut self) -> io::Result<()> {

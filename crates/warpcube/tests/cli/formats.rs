@@ -19,6 +19,14 @@ fn text_formats() {
 }
 
 #[test]
+fn keys_of_maps_are_members_of_objects() {
+    let query = "SELECT MAP {1: 'x', 2: NULL} AS m, [MAP {DATE '2024-01-01': {'k': MAP {true: 1}}}] AS l";
+    let object = r#"{"m":{"1":"x","2":null},"l":[{"2024-01-01":{"k":{"true":1}}}]}"#;
+    assert_eq!(formatted("ndjson", query), format!("{object}\n"));
+    assert_eq!(formatted("json", query), format!("[{object}]\n"));
+}
+
+#[test]
 fn formats_for_people() {
     let lines = "   id = 1\n name = a|b\nprice = 1.5\n\n   id = 2\n name = NULL\nprice = NULL\n";
     assert_eq!(formatted("line", QUERY), lines);

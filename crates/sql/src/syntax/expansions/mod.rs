@@ -1,6 +1,6 @@
 //! Forms of SQL that stand for longer ones, written out before anything else of a statement is read.
 //!
-//! Aliases of the same select list ([`aliases`]), `* RENAME`, `* REPLACE` and COLUMNS ([`wildcards`]), PIVOT and
+//! Aliases of the same select list ([`aliases`]), names of tables for their rows ([`records`]), `* RENAME`, `* REPLACE` and COLUMNS ([`wildcards`]), PIVOT and
 //! UNPIVOT ([`pivots`]), ASOF JOIN ([`asof`]), TABLESAMPLE ([`samples`]) and SUMMARIZE ([`summaries`]) depend on the
 //! names of columns. A table's columns are those of the plan of `SELECT * FROM table`, below the WITH clauses around
 //! it.
@@ -13,6 +13,8 @@ mod asof;
 mod members;
 mod nested_statements;
 mod pivots;
+mod prefix_aliases;
+mod records;
 mod samples;
 mod summaries;
 mod tokens;
@@ -56,6 +58,7 @@ pub(super) use tokens::SHARE;
 pub(super) fn read_for(tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
     using_sample::as_table_sample(tokens)?;
     tokens::read_for(tokens)?;
+    prefix_aliases::behind_items(tokens);
     nested_statements::as_queries(tokens);
     Ok(())
 }
@@ -206,7 +209,10 @@ fn has_forms(query: &Query) -> bool {
 fn in_body(body: &SetExpr) -> bool {
     match body {
         SetExpr::Select(select) => {
-            select.from.iter().any(in_tables) || wildcards::are_in(select) || aliases::are_in(select)
+            select.from.iter().any(in_tables)
+                || wildcards::are_in(select)
+                || records::are_in(select)
+                || aliases::are_in(select)
         }
         SetExpr::SetOperation { left, right, .. } => in_body(left) || in_body(right),
         _ => false,
@@ -254,7 +260,7 @@ async fn in_query(
         names.extend(columns.into_iter().map(|column| column.name));
     }
     for select in selects(&mut query.body) {
-        if !wildcards::are_in(select) && !aliases::are_in(select) {
+        if !wildcards::are_in(select) && !records::are_in(select) && !aliases::are_in(select) {
             continue;
         }
         let columns = columns_of(state, select.from.clone(), scopes).await;
@@ -269,13 +275,13 @@ async fn in_query(
         }
         // A table that reads columns of a query around has none that are known here.
         if let Ok(columns) = columns {
-            let own = columns.into_iter().map(|column| column.name);
-            aliases::write_out(state, select, &names.iter().cloned().chain(own).collect())?;
+            let known = columns.into_iter().map(|column| column.name).chain(names.iter().cloned()).collect();
+            records::write_out(state, select, &known, scopes).await;
+            aliases::write_out(state, select, &known)?;
         }
     }
     if orders::is_of_unknown(query) {
-        let unordered = Query { order_by: None, limit_clause: None, fetch: None, ..query.clone() };
-        let columns = columns_of_query(state, Box::new(unordered), scopes).await?;
+        let columns = columns_of_query(state, Box::new(orders::to_be_counted(query)), scopes).await?;
         orders::by_all(query, columns.len());
     }
     Ok(())
