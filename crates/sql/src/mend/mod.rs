@@ -27,6 +27,7 @@ mod decimals;
 mod distinct_orders;
 mod distinct_sums;
 pub(crate) mod domains;
+mod equal_sets;
 pub(crate) mod exact_sums;
 pub(crate) mod extension_outputs;
 mod extension_types;
@@ -130,6 +131,8 @@ pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let mut rules = Analyzer::new().rules;
     rules.insert(0, Arc::new(frames::FramesOfGroups));
     rules.insert(0, Arc::new(grouping_calls::GroupingCalls));
+    // The number of a set has its type before calls read it.
+    rules.insert(0, Arc::new(equal_sets::EqualSets));
     // Quotients have their digits before they get common types.
     rules.insert(0, Arc::new(mixed::DoublesBesideFloats));
     rules.insert(0, Arc::new(decimals::ScaleDividends));

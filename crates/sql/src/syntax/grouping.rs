@@ -3,7 +3,8 @@
 //! DataFusion 55.2 plans items of single expressions: `ROLLUP ((a, b), c)`, sets within sets, `ROLLUP (a, a)` and
 //! `GROUP BY ()` are refused, and a number in a set is a constant, not a column of the select list. Here a GROUP BY
 //! with one of these becomes the list of its sets, as PostgreSQL has it: the items of GROUP BY are multiplied out,
-//! ROLLUP and CUBE are the lists they stand for, a set has an expression once.
+//! ROLLUP and CUBE are the lists they stand for, a set has an expression once. `ROLLUP (a, t.a)` may have one column
+//! twice.
 //!
 //! The file goes once DataFusion plans them.
 
@@ -66,7 +67,9 @@ fn is_plain(item: &Expr) -> bool {
     let is_single = |expr: &Expr| {
         !is_grouping(expr) && nested(expr).is_none() && position(expr).is_none() && !matches!(expr, Expr::Tuple(_))
     };
-    let is_once = |exprs: &[Expr]| exprs.iter().enumerate().all(|(at, expr)| !exprs[..at].contains(expr));
+    let is_once = |exprs: &[Expr]| {
+        exprs.iter().enumerate().all(|(at, expr)| !exprs[..at].iter().any(|other| may_be_same(expr, other)))
+    };
     match item {
         Expr::GroupingSets(sets) => sets.iter().all(|set| set.iter().all(is_single) && is_once(set)),
         Expr::Rollup(sets) | Expr::Cube(sets) => {
@@ -75,6 +78,16 @@ fn is_plain(item: &Expr) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether two expressions are one, or columns that may be: one of them may tell its table.
+fn may_be_same(one: &Expr, other: &Expr) -> bool {
+    let column = |expr: &Expr| match expr {
+        Expr::Identifier(name) => Some(name.value.to_ascii_lowercase()),
+        Expr::CompoundIdentifier(names) => names.last().map(|name| name.value.to_ascii_lowercase()),
+        _ => None,
+    };
+    one == other || column(one).is_some_and(|one| Some(one) == column(other))
 }
 
 /// The sets that an item stands for.
@@ -180,6 +193,7 @@ mod tests {
         assert_eq!(settled("GROUPING SETS (GROUPING SETS (a, (a, b)), ())"), sets("(a), (a, b), ()"));
         assert_eq!(settled("a, ROLLUP ((b, c)), GROUPING SETS ((a), ())"), { sets("(a, b, c), (a, b, c), (a), (a)") });
         assert_eq!(settled("ROLLUP (a, a)"), sets("(a), (a), ()"));
+        assert_eq!(settled("ROLLUP (a, t.a)"), sets("(a, t.a), (a), ()"));
         assert_eq!(settled("GROUPING SETS ((1, 2), (a))"), sets("(a, b + 1), (a)"));
         assert_eq!(settled("()"), sets("()"));
         assert_eq!(settled("a, ()"), sets("(a)"));
