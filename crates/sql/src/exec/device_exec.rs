@@ -22,6 +22,7 @@ use warpcube_engine::{Engine, RunReport};
 
 use super::context::DeviceContext;
 use crate::lower::{DeviceNode, Lowered};
+use crate::mend::key_names;
 use crate::shared::With;
 
 /// Where the values of a fragment's scalar subqueries are once those have run.
@@ -145,7 +146,10 @@ impl DeviceExec {
 
     /// What the CPU runs instead: the same plan with its mends.
     pub(crate) fn on_cpu(&self) -> Result<Cow<'_, LogicalPlan>> {
-        self.with_values(&self.on_cpu)
+        Ok(match self.with_values(&self.on_cpu)? {
+            Cow::Owned(plan) => Cow::Owned(key_names::mend(plan)?),
+            borrowed => borrowed,
+        })
     }
 
     fn with_values<'a>(&self, plan: &'a LogicalPlan) -> Result<Cow<'a, LogicalPlan>> {

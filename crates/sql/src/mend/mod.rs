@@ -48,6 +48,7 @@ mod inserted_columns;
 mod interval_products;
 mod intervals;
 mod joins;
+pub(crate) mod key_names;
 pub(crate) mod lengths;
 mod list_calls;
 mod list_elements;
@@ -227,7 +228,7 @@ pub(crate) fn for_cpu(plan: LogicalPlan, options: &ConfigOptions) -> Result<Logi
     let plan = variances::mend(distinct_orders::mend(plan)?)?;
     let plan = statistics::mend(nan::mend(sliding::mend(plan)?)?)?;
     let plan = averages::mend(guards::mend(arithmetic::check(conclusions::mend(plan)?, options)?)?)?;
-    sums::check(unordered_casts::mend(plan)?, options)
+    key_names::mend(sums::check(unordered_casts::mend(plan)?, options)?)
 }
 
 /// Rewrites the expressions of a node that have a candidate within, under the names they had; `rewrite` is given the

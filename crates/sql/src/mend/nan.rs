@@ -75,10 +75,7 @@ pub(super) fn mend(plan: LogicalPlan) -> Result<LogicalPlan> {
             let mut changed = false;
             for (one, other) in join.on.iter_mut().filter(|(one, _)| is_float(one, &left)) {
                 for (side, schema) in [(one, &left), (other, &right)] {
-                    let key = one_zero(rewrite(std::mem::take(side), schema)?.data);
-                    // The planner makes a column of it, which needs a name of its own.
-                    let name = format!("{key}");
-                    *side = key.alias(name);
+                    *side = one_zero(rewrite(std::mem::take(side), schema)?.data);
                 }
                 changed = true;
             }
