@@ -23,10 +23,10 @@ type Set = Vec<Expr>;
 /// Multiplies out a GROUP BY that would not be planned otherwise.
 ///
 /// # Errors
-/// More sets than there may be.
+/// More sets than there may be, a position that the select list does not have.
 pub(super) fn settle(select: &mut Select) -> Result<()> {
     let GroupByExpr::Expressions(items, _) = &mut select.group_by else { return Ok(()) };
-    if items.iter().all(|item| !is_grouping(item) || is_plain(item)) {
+    if items.iter().all(|item| !is_grouping(item) || is_plain(item, &select.projection)) {
         return Ok(());
     }
     let mut sets: Vec<Set> = vec![Vec::new()];
@@ -38,7 +38,8 @@ pub(super) fn settle(select: &mut Select) -> Result<()> {
     }
     for set in &mut sets {
         let mut once: Set = Vec::with_capacity(set.len());
-        for expr in set.drain(..).map(|expr| in_select_list(expr, &select.projection)) {
+        for expr in set.drain(..) {
+            let expr = in_select_list(expr, &select.projection)?;
             if !once.contains(&expr) {
                 once.push(expr);
             }
@@ -63,12 +64,12 @@ fn is_grouping(item: &Expr) -> bool {
 }
 
 /// Whether DataFusion plans an item as it is.
-fn is_plain(item: &Expr) -> bool {
+fn is_plain(item: &Expr, projection: &[SelectItem]) -> bool {
     let is_single = |expr: &Expr| {
         !is_grouping(expr) && nested(expr).is_none() && position(expr).is_none() && !matches!(expr, Expr::Tuple(_))
     };
     let is_once = |exprs: &[Expr]| {
-        exprs.iter().enumerate().all(|(at, expr)| !exprs[..at].iter().any(|other| may_be_same(expr, other)))
+        exprs.iter().enumerate().all(|(at, expr)| !exprs[..at].iter().any(|other| may_be_same(expr, other, projection)))
     };
     match item {
         Expr::GroupingSets(sets) => sets.iter().all(|set| set.iter().all(is_single) && is_once(set)),
@@ -80,14 +81,30 @@ fn is_plain(item: &Expr) -> bool {
     }
 }
 
-/// Whether two expressions are one, or columns that may be: one of them may tell its table.
-fn may_be_same(one: &Expr, other: &Expr) -> bool {
-    let column = |expr: &Expr| match expr {
+/// Whether two expressions are one, or columns that may be: one of them may tell its table, or be a name of the select
+/// list.
+fn may_be_same(one: &Expr, other: &Expr, projection: &[SelectItem]) -> bool {
+    let is_same = |one: &Expr, other: &Expr| {
+        one == other || column(one).is_some_and(|name| column(other).is_some_and(|other| name == other))
+    };
+    let named = |expr: &Expr| {
+        let Expr::Identifier(name) = expr else { return None };
+        projection.iter().find_map(|item| match item {
+            SelectItem::ExprWithAlias { expr, alias } if alias.value.eq_ignore_ascii_case(&name.value) => Some(expr),
+            _ => None,
+        })
+    };
+    let forms = |expr| [Some(expr), named(expr)].into_iter().flatten();
+    forms(one).any(|one| forms(other).any(|other| is_same(one, other)))
+}
+
+/// The name of a column without its table.
+fn column(expr: &Expr) -> Option<String> {
+    match expr {
         Expr::Identifier(name) => Some(name.value.to_ascii_lowercase()),
         Expr::CompoundIdentifier(names) => names.last().map(|name| name.value.to_ascii_lowercase()),
         _ => None,
-    };
-    one == other || column(one).is_some_and(|one| Some(one) == column(other))
+    }
 }
 
 /// The sets that an item stands for.
@@ -148,19 +165,29 @@ fn nested(expr: &Expr) -> Option<Expr> {
     }
 }
 
-/// The position in the select list that a number stands for, from 0.
+/// The position in the select list that a number stands for, from 1.
 fn position(expr: &Expr) -> Option<usize> {
     let Expr::Value(value) = expr else { return None };
     let Value::Number(number, _) = &value.value else { return None };
-    number.to_string().parse::<usize>().ok()?.checked_sub(1)
+    number.to_string().parse().ok()
 }
 
 /// An expression of a set, or what the select list has at the position that it names.
-fn in_select_list(expr: Expr, projection: &[SelectItem]) -> Expr {
-    let item = position(&expr).and_then(|position| projection.get(position));
-    match item {
-        Some(SelectItem::UnnamedExpr(item) | SelectItem::ExprWithAlias { expr: item, .. }) => item.clone(),
-        _ => expr,
+fn in_select_list(expr: Expr, projection: &[SelectItem]) -> Result<Expr> {
+    let Some(position) = position(&expr) else { return Ok(expr) };
+    let before = projection.get(..position).and_then(|items| items.split_last());
+    let is_single = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. });
+    match before {
+        Some((SelectItem::UnnamedExpr(item) | SelectItem::ExprWithAlias { expr: item, .. }, others))
+            if others.iter().all(is_single) =>
+        {
+            Ok(item.clone())
+        }
+        Some(_) => Err(SqlError::Planning(format!("position {position} of a grouping set is at or behind a *"))),
+        None => Err(SqlError::Planning(format!(
+            "position {position} of a grouping set; the select list has {}",
+            projection.len()
+        ))),
     }
 }
 
@@ -194,6 +221,7 @@ mod tests {
         assert_eq!(settled("a, ROLLUP ((b, c)), GROUPING SETS ((a), ())"), { sets("(a, b, c), (a, b, c), (a), (a)") });
         assert_eq!(settled("ROLLUP (a, a)"), sets("(a), (a), ()"));
         assert_eq!(settled("ROLLUP (a, t.a)"), sets("(a, t.a), (a), ()"));
+        assert_eq!(settled("CUBE (k, b + 1)"), sets("(k, b + 1), (k), (b + 1), ()"));
         assert_eq!(settled("GROUPING SETS ((1, 2), (a))"), sets("(a, b + 1), (a)"));
         assert_eq!(settled("()"), sets("()"));
         assert_eq!(settled("a, ()"), sets("(a)"));
@@ -204,6 +232,17 @@ mod tests {
         for group_by in ["a, b", "ROLLUP (a, b)", "CUBE (a, b + 1)", "GROUPING SETS ((a, b), (a), ())", "a, ROLLUP (b)"]
         {
             assert_eq!(settled(group_by), format!("GROUP BY {group_by}"));
+        }
+    }
+
+    #[test]
+    fn positions_are_of_the_select_list() {
+        for position in ["0", "3"] {
+            let error = settled(&format!("ROLLUP (a, {position})"));
+            assert!(
+                error.contains(&format!("position {position} of a grouping set; the select list has 2")),
+                "{error}"
+            );
         }
     }
 
