@@ -84,6 +84,8 @@ def test_frames_can_become_tables_and_are_not_written(db):
     pairs = db.sql("SELECT frame.n, kept.n FROM frame, kept ORDER BY 1, 2").fetchall()
     assert pairs == [(2, 1), (2, 2), (3, 1), (3, 2)]
     other = polars.DataFrame({"n": [1, 2]})
+    with pytest.raises(warpcube.NotSupportedError):
+        db.sql("CREATE VIEW v AS SELECT * FROM other")
     for write in ["INSERT INTO other VALUES (3)", "DELETE FROM other", "UPDATE other SET n = 5", "DROP TABLE other"]:
         with pytest.raises(warpcube.Error):
             db.sql(write)
