@@ -341,8 +341,8 @@ impl ConnectionSchema {
         }
     }
 
-    /// The table of that name that a program gives the statement: names with a schema are the catalog's, and that of a
-    /// table that is being made is not one that is read.
+    /// The table of that name that a program gives the statement, among the names of the first schema. That of a table
+    /// that is being made is not one that is read.
     fn given(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         match self.temporary.is_none() || DEFINITION.try_with(|_| ()).is_ok() {
             true => Ok(None),
