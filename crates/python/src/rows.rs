@@ -3,6 +3,7 @@
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
+use std::time::{Duration, Instant};
 
 use arrow::array::{RecordBatch, RecordBatchReader};
 use arrow::datatypes::SchemaRef;
@@ -13,12 +14,15 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList};
 use tokio::sync::mpsc::{Receiver, channel};
+use tokio::task::JoinHandle;
 use warpcube::{Connection, Execution, GivenTables, Progress, SqlError, StatementReport};
 
 use crate::errors::raised;
-use crate::runtime::{TICK, done_within, runtime};
+use crate::runtime::{TICK, Threads, done_within, give_up, threads};
 use crate::values::Converter;
 
+/// How long a statement whose time is over has to say so itself.
+const TIMEOUT_GRACE: Duration = Duration::from_millis(200);
 /// Batches that may wait to be read.
 const QUEUE: usize = 4;
 
@@ -57,11 +61,27 @@ struct Source {
 struct Running {
     messages: Receiver<Message>,
     report: Arc<StatementReport>,
+    task: Option<JoinHandle<()>>,
+    /// When it began, and how long it may take.
+    time: (Instant, Option<Duration>),
+    _threads: Arc<Threads>,
+}
+
+impl Running {
+    /// The error of a statement that takes more time than it has, and does not end by itself.
+    fn timed_out(&self) -> Option<SqlError> {
+        let (began, limit) = self.time;
+        let limit = limit.filter(|limit| began.elapsed() > *limit + TIMEOUT_GRACE)?;
+        Some(SqlError::TimedOut { milliseconds: limit.as_millis() })
+    }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
         self.report.cancel().cancel();
+        if let Some(task) = self.task.take().filter(|task| !task.is_finished()) {
+            give_up(task);
+        }
     }
 }
 
@@ -84,8 +104,10 @@ impl Source {
     fn wait(&mut self) -> bool {
         let Some(running) = &mut self.running else { return false };
         let message = done_within(pin!(running.messages.recv()), TICK);
-        if let Some(message) = message {
-            self.take(message);
+        match (message, running.timed_out()) {
+            (Some(message), _) => self.take(message),
+            (None, Some(error)) => self.take(Some(Message::Failed(error))),
+            (None, None) => {}
         }
         true
     }
@@ -97,7 +119,9 @@ impl Rows {
         let (sender, messages) = channel(QUEUE);
         let report = StatementReport::new();
         let (text, reported) = (sql.clone(), report.clone());
-        runtime()?.spawn(async move {
+        let time = (Instant::now(), connection.settings().timeout);
+        let threads = threads()?;
+        let task = threads.spawn(async move {
             let execution = connection.execute_among(&text, reported, given.as_ref()).await;
             let mut stream = match execution {
                 Ok(execution) => {
@@ -121,8 +145,8 @@ impl Rows {
                     return;
                 }
             }
-        });
-        let running = Some(Running { messages, report });
+        })?;
+        let running = Some(Running { messages, report, task: Some(task), time, _threads: threads });
         Ok(Rows::from(
             sql,
             Source { schema: None, counts: false, ready: Vec::new(), running, how_far: None, error: None },
@@ -165,14 +189,15 @@ impl Rows {
             });
             if waited {
                 // Another thread may hold the rows meanwhile, but never while it waits for the interpreter's lock.
-                let mut source = locked(&self.source);
-                return match source.error.take() {
+                let source = locked(&self.source);
+                // A statement that has failed has failed for whoever asks again.
+                return match source.error.clone().filter(|_| source.ready.is_empty()) {
                     Some(error) => Err(raised(py, &error, &self.sql)),
                     None => Ok(source),
                 };
             }
             let looked = py.check_signals().and_then(|()| self.tell(py));
-            looked.inspect_err(|_| locked(&self.source).running = None)?;
+            looked.inspect_err(|_| locked(&self.source).take(Some(Message::Failed(SqlError::Cancelled))))?;
         }
     }
 
@@ -270,11 +295,11 @@ impl Iterator for Stream {
         let is_main = self.main == Some(std::thread::current().id());
         loop {
             let mut source = locked(&self.source);
-            if let Some(error) = source.error.take() {
-                return Some(Err(ArrowError::ExternalError(Box::new(error))));
-            }
             if let Some(batch) = source.ready.pop() {
                 return Some(Ok(batch));
+            }
+            if let Some(error) = source.error.clone() {
+                return Some(Err(ArrowError::ExternalError(Box::new(error))));
             }
             if !source.wait() && source.error.is_none() {
                 return None;
@@ -282,7 +307,7 @@ impl Iterator for Stream {
             drop(source);
             // The main thread may wait for the interpreter's lock, as no other waits for the main thread with it.
             if is_main && Python::attach(|py| py.check_signals()).is_err() {
-                locked(&self.source).running = None;
+                locked(&self.source).take(Some(Message::Failed(SqlError::Cancelled)));
                 return Some(Err(ArrowError::ExternalError(Box::new(SqlError::Cancelled))));
             }
         }

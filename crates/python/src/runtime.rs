@@ -1,7 +1,10 @@
 //! The threads that statements run on, and waiting for them from Python.
+//!
+//! A statement may keep every thread busy without a pause. So its time is watched by the thread that waits for it, and
+//! where one that was given up does not end, the next statements get threads of their own.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Wake};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
@@ -9,42 +12,94 @@ use std::time::{Duration, Instant};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
 use warpcube::{Database, WeakDatabase};
 
 /// How often a waiting thread looks for Ctrl-C.
 pub(crate) const TICK: Duration = Duration::from_millis(50);
+/// How long work that was given up may go on before it gets the threads to itself.
+const GRACE: Duration = Duration::from_millis(100);
 
-/// The threads of the process that has made them.
-struct Threads {
-    process: u32,
-    runtime: Mutex<Option<Arc<Runtime>>>,
+/// Threads that go with whatever still runs on them.
+pub(crate) struct Threads(Option<Runtime>);
+
+impl Threads {
+    fn new() -> Option<Arc<Threads>> {
+        warpcube::runtime().ok().map(|runtime| Arc::new(Threads(Some(runtime))))
+    }
+
+    /// Starts work.
+    pub(crate) fn spawn<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> PyResult<JoinHandle<T>> {
+        Ok(self.0.as_ref().ok_or_else(ended)?.spawn(work))
+    }
 }
 
-static THREADS: OnceLock<Threads> = OnceLock::new();
+impl Drop for Threads {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Tells whether work has ended.
+type HasEnded = Box<dyn Fn() -> bool + Send>;
+
+/// What the process has.
+struct Shared {
+    process: u32,
+    /// None once the interpreter ends.
+    threads: Option<Arc<Threads>>,
+    /// Work that was given up on these threads, and when.
+    given_up: Vec<(Instant, HasEnded)>,
+}
+
+static SHARED: OnceLock<Mutex<Shared>> = OnceLock::new();
+
+/// The databases that are open, while something holds them.
+static DATABASES: Mutex<Vec<WeakDatabase>> = Mutex::new(Vec::new());
+
+fn ended() -> PyErr {
+    PyRuntimeError::new_err("warpcube has no threads: none can be made, or the program ends")
+}
+
+fn shared() -> MutexGuard<'static, Shared> {
+    let make = || Mutex::new(Shared { process: std::process::id(), threads: Threads::new(), given_up: Vec::new() });
+    SHARED.get_or_init(make).lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The threads; they are made when they are first asked for.
 ///
 /// # Errors
 /// A forked child has none of its parent's threads, and nothing would ever run; so has an interpreter that ends.
-pub(crate) fn runtime() -> PyResult<Arc<Runtime>> {
-    let threads = THREADS.get_or_init(|| Threads {
-        process: std::process::id(),
-        runtime: Mutex::new(warpcube::runtime().ok().map(Arc::new)),
-    });
-    if threads.process != std::process::id() {
+pub(crate) fn threads() -> PyResult<Arc<Threads>> {
+    let mut shared = shared();
+    if shared.process != std::process::id() {
         return Err(PyRuntimeError::new_err(
             "this process was forked from one that uses warpcube, whose threads it does not have; start processes by \
              'spawn', as multiprocessing.set_start_method('spawn') does",
         ));
     }
-    let runtime = threads.runtime.lock().unwrap_or_else(PoisonError::into_inner);
-    runtime
-        .clone()
-        .ok_or_else(|| PyRuntimeError::new_err("warpcube has no threads: none can be made, or the program ends"))
+    shared.given_up.retain(|(_, has_ended)| !has_ended());
+    if shared.threads.is_some() && shared.given_up.iter().any(|(since, _)| since.elapsed() > GRACE) {
+        // The old ones go with the statements that are on them.
+        shared.threads = Threads::new();
+        shared.given_up.clear();
+    }
+    shared.threads.clone().ok_or_else(ended)
 }
 
-/// The databases that are open, while something holds them.
-static DATABASES: Mutex<Vec<WeakDatabase>> = Mutex::new(Vec::new());
+/// Notes work that nobody waits for any more.
+pub(crate) fn give_up<T: Send + 'static>(task: JoinHandle<T>) {
+    task.abort();
+    let mut shared = shared();
+    if shared.process == std::process::id() && !task.is_finished() {
+        shared.given_up.push((Instant::now(), Box::new(move || task.is_finished())));
+    }
+}
 
 /// Has a database closed as the interpreter ends, if it is still open then.
 pub(crate) fn close_at_end(database: &Database) {
@@ -59,22 +114,26 @@ pub(crate) fn close_at_end(database: &Database) {
 pub(crate) fn shut_down(py: Python<'_>) {
     let databases = std::mem::take(&mut *DATABASES.lock().unwrap_or_else(PoisonError::into_inner));
     py.detach(|| databases.iter().filter_map(WeakDatabase::upgrade).for_each(|database| warpcube::close(&database)));
-    let Some(threads) = THREADS.get().filter(|threads| threads.process == std::process::id()) else { return };
-    let runtime = threads.runtime.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(runtime) = runtime.and_then(Arc::into_inner) {
-        runtime.shutdown_background();
+    if SHARED.get().is_some() {
+        shared().threads = None;
     }
 }
 
 /// Does work on the threads and waits for it without the interpreter's lock. The work is given up when Python has an
 /// exception to raise, as KeyboardInterrupt after Ctrl-C.
 pub(crate) fn wait<T: Send + 'static>(py: Python<'_>, work: impl Future<Output = T> + Send + 'static) -> PyResult<T> {
-    let mut task = runtime()?.spawn(work);
+    let threads = threads()?;
+    let mut task = threads.spawn(work)?;
     loop {
         match py.detach(|| done_within(Pin::new(&mut task), TICK)) {
             Some(Ok(done)) => return Ok(done),
             Some(Err(error)) => return Err(PyRuntimeError::new_err(error.to_string())),
-            None => py.check_signals().inspect_err(|_| task.abort())?,
+            None => {
+                if let Err(raised) = py.check_signals() {
+                    give_up(task);
+                    return Err(raised);
+                }
+            }
         }
     }
 }

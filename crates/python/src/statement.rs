@@ -9,7 +9,7 @@ use warpcube::{Connection, GivenTables, Kind, Script, SqlError, StatementReport,
 
 use crate::errors::raised;
 use crate::rows::Rows;
-use crate::runtime;
+use crate::{given, runtime};
 
 /// A statement of a connection.
 #[pyclass(frozen, module = "warpcube._native")]
@@ -77,9 +77,17 @@ impl Statement {
         self.counts
     }
 
-    /// Another statement of the same connection, among the same tables of Python.
-    fn derive(&self, py: Python<'_>, sql: String) -> PyResult<Statement> {
-        Statement::new(self.connection.clone(), sql, self.given.clone()).begun(py)
+    /// Whether the statement has run, and its rows are kept.
+    #[getter]
+    fn is_done(&self) -> bool {
+        self.kept.is_some()
+    }
+
+    /// Another statement of the same connection, among the same tables of Python or those that `find` finds.
+    #[pyo3(signature = (sql, find = None))]
+    fn derive(&self, py: Python<'_>, sql: String, find: Option<Py<PyAny>>) -> PyResult<Statement> {
+        let given = find.map(given::tables).or_else(|| self.given.clone());
+        Statement::new(self.connection.clone(), sql, given).begun(py)
     }
 
     /// Its rows, as they come; `progress` is called with how far it is while it is waited for: done, total or 0, and
@@ -116,13 +124,13 @@ fn is_query(sql: &str) -> bool {
         Kind::Word => Some((depth, sql[token.range.clone()].to_ascii_lowercase())),
         _ => None,
     });
-    let is_write = |(depth, word): (usize, String)| {
-        depth == 0 && matches!(word.as_str(), "insert" | "update" | "delete" | "merge")
-    };
+    let is_among =
+        |verbs: &'static [&str]| move |(depth, word): (usize, String)| depth == 0 && verbs.contains(&word.as_str());
     match words.next() {
         Some((_, first)) => match first.as_str() {
-            "with" => !words.any(is_write),
-            first => matches!(first, "select" | "from" | "values" | "table" | "summarize" | "pivot" | "unpivot"),
+            "with" => !words.any(is_among(&["insert", "update", "delete", "merge", "into"])),
+            "select" | "from" => !words.any(is_among(&["into"])),
+            first => matches!(first, "values" | "table" | "summarize" | "pivot" | "unpivot"),
         },
         None => false,
     }

@@ -70,6 +70,25 @@ def test_names_are_looked_for_in_order(db, tmp_path, monkeypatch):
     assert number == 5
 
 
+def test_names_that_differ_by_case_alone(db):
+    frame, FRAME = pandas.DataFrame({"n": [1]}), pandas.DataFrame({"n": [2]})  # noqa: N806
+    assert (db.sql("FROM frame").fetchall(), db.sql("FROM FRAME").fetchall()) == ([(1,)], [(2,)])
+    with pytest.raises(warpcube.Error, match="by case alone"):
+        db.sql("FROM Frame")
+    assert len(frame) == len(FRAME)
+
+
+def test_frames_with_types_that_streams_have_not(db):
+    frame = polars.DataFrame({"a": [1, 2], "n": [None, None], "l": [[None], []]})
+    assert db.sql("SELECT a, n, l FROM frame ORDER BY a").fetchall() == [(1, None, [None]), (2, None, [])]
+    frame = polars.DataFrame({"a": []})
+    assert db.sql("SELECT count(*) FROM frame").fetchall() == [(0,)]
+    frame = db.sql("SELECT NULL AS n").pl()
+    assert db.sql("SELECT n FROM frame").fetchall() == [(None,)]
+    frame = polars.DataFrame({"a": polars.Series([2**80], dtype=polars.Int128)})
+    assert db.sql("SELECT a + 1 FROM frame").fetchall() == [(2**80 + 1,)]
+
+
 def test_relations_are_tables_of_others(db):
     first = db.sql("SELECT value AS n FROM range(10)")
     second = db.sql("SELECT n * 2 AS m FROM first WHERE n > 6")
@@ -84,9 +103,16 @@ def test_frames_can_become_tables_and_are_not_written(db):
     pairs = db.sql("SELECT frame.n, kept.n FROM frame, kept ORDER BY 1, 2").fetchall()
     assert pairs == [(2, 1), (2, 2), (3, 1), (3, 2)]
     other = polars.DataFrame({"n": [1, 2]})
-    for write in ["INSERT INTO other VALUES (3)", "DELETE FROM other", "UPDATE other SET n = 5", "DROP TABLE other"]:
-        with pytest.raises(warpcube.Error):
+    with pytest.raises(warpcube.NotSupportedError):
+        db.sql("CREATE VIEW v AS SELECT * FROM other")
+    writes = ["INSERT INTO other VALUES (3)", "DELETE FROM other", "UPDATE other SET n = 5", "TRUNCATE other"]
+    alters = ["ALTER TABLE other ADD COLUMN x INT", "ALTER TABLE other RENAME TO another"]
+    for write in writes + alters:
+        with pytest.raises(warpcube.NotSupportedError, match="no table"):
             db.sql(write)
+    with pytest.raises(warpcube.Error):
+        db.sql("DROP TABLE other")
+    assert [row[0] for row in db.sql("SHOW TABLES").fetchall() if "other" in str(row)] == []
     assert db.sql("FROM other").fetchall() == [(1,), (2,)] and other["n"].to_list() == [1, 2]
 
 

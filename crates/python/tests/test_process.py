@@ -57,6 +57,25 @@ def test_other_threads_run_while_a_statement_does():
     assert done.stdout == "SQL-008\nTrue\n", done
 
 
+def test_statements_that_do_not_pause_end_and_leave_threads_to_others():
+    done = run(
+        """
+        import threading, time, warpcube
+        db = warpcube.connect(device="cpu", timeout="1s")
+        words = "(SELECT '{0}' || range || '{0}' AS s FROM range(20000))"
+        start = time.monotonic()
+        try:
+            db.sql(f"SELECT count(*) FROM {words.format('x')} a, {words.format('%')} b WHERE a.s LIKE b.s").fetchall()
+        except warpcube.OperationalError as error:
+            print(error.code, time.monotonic() - start < 5)
+        time.sleep(0.2)
+        start = time.monotonic()
+        print(db.sql("SELECT 1").fetchall(), warpcube.sql("SELECT 2").fetchall(), time.monotonic() - start < 5)
+        """
+    )
+    assert done.stdout == "SQL-008 True\n[(1,)] [(2,)] True\n", done
+
+
 def test_a_forked_child_gets_an_error_and_no_hang():
     done = run(
         """

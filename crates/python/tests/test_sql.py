@@ -2,9 +2,13 @@
 
 import datetime
 import decimal
+import enum
 import threading
 import uuid
+import zoneinfo
 
+import numpy
+import pandas
 import pytest
 
 import warpcube
@@ -82,8 +86,65 @@ def test_parameters_stand_for_constants(db):
     assert db.sql("SELECT 5 -?", [-1]).fetchall() == [(6,)]
     assert db.sql("SELECT ?::UUID::VARCHAR", [uuid.UUID(int=5)]).fetchone() == (str(uuid.UUID(int=5)),)
     for query, params in [("SELECT ?", []), ("SELECT ?", [1, 2]), ("SELECT $a", {"b": 1}), ("SELECT $a", [1])]:
-        with pytest.raises(ValueError):
+        with pytest.raises(warpcube.ProgrammingError):
             db.sql(query, params)
+    assert db.sql("CREATE TABLE z (a INT); SELECT ?", [4]).fetchall() == [(4,)]
+
+
+def test_parameters_are_never_more_than_values(db):
+    class Color(int, enum.Enum):
+        red = 1
+
+    class Sly(int):
+        def __str__(self):
+            return "1) or (1 = 1"
+
+    class Share(float, enum.Enum):
+        half = 0.5
+
+    for value in [Color.red, Sly(1), numpy.int64(1)]:
+        assert db.sql("SELECT a FROM (VALUES (1), (2)) t(a) WHERE (a = ?)", [value]).fetchall() == [(1,)]
+    assert db.sql("SELECT ?", [Share.half]).fetchall() == [(0.5,)]
+    with pytest.raises(TypeError):
+        db.sql("SELECT ?", [datetime.time(10, tzinfo=datetime.timezone.utc)])
+
+
+def test_decimals_and_times_of_other_libraries(db):
+    decimals = [decimal.Decimal(text) for text in ("3", "-3", "1E2", "0.50", "0")]
+    halves = db.sql("SELECT ?/2, ?/2, ?/8, ?/2, ?/2", decimals).fetchone()
+    assert [float(half) for half in halves] == [1.5, -1.5, 12.5, 0.25, 0]
+    nanoseconds = numpy.datetime64("2024-01-01T00:00:00.123456789")
+    assert db.sql("SELECT ?::VARCHAR", [nanoseconds]).fetchone() == ("2024-01-01 00:00:00.123456789",)
+    assert db.sql("SELECT ?", [numpy.timedelta64(-1500, "us")]).fetchone() == (datetime.timedelta(microseconds=-1500),)
+    assert db.sql("SELECT ?", [pandas.Timestamp("2024-01-01 10:00")]).fetchone() == (datetime.datetime(2024, 1, 1, 10),)
+    missing = [pandas.NaT, pandas.NA, numpy.datetime64("NaT")]
+    assert db.sql("SELECT ?, ?, ?", missing).fetchone() == (None, None, None)
+    old = datetime.datetime(1800, 1, 1, tzinfo=zoneinfo.ZoneInfo("Europe/Berlin"))
+    assert db.sql("SELECT ?", [old]).fetchone() == (old,)
+
+
+def test_a_statement_that_fails_goes_on_failing_until_it_runs_anew(db):
+    rows = db.sql("SELECT 10 / x FROM (VALUES (1), (0)) t(x)")
+    for _ in range(2):
+        with pytest.raises(warpcube.DataError):
+            rows.fetchall()
+    db.sql("CREATE TABLE t AS VALUES (0)")
+    rows = db.sql("SELECT 10 / column1 FROM t")
+    with pytest.raises(warpcube.DataError):
+        rows.fetchall()
+    db.sql("UPDATE t SET column1 = 5")
+    assert rows.fetchall() == [(2,)]
+
+
+def test_statements_with_effects_do_not_run_again(db, tmp_path):
+    db.sql("CREATE TABLE t (a INT)")
+    rows = db.sql("INSERT INTO t VALUES (1), (2) RETURNING a")
+    with pytest.raises(warpcube.InterfaceError):
+        rows.explain(analyze=True)
+    rows.to_parquet(tmp_path / "a.parquet")
+    assert db.sql(f"SELECT sum(a) FROM '{tmp_path}/a.parquet'").fetchall() == [(3,)]
+    db.sql("SELECT 5 AS a INTO made")
+    assert db.sql("SELECT (SELECT count(*) FROM t), a FROM made").fetchall() == [(2, 5)]
     with pytest.raises(TypeError):
         db.sql("SELECT ?", [object()])
 

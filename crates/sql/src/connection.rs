@@ -201,7 +201,7 @@ impl Connection {
     ) -> Result<Execution> {
         let deadline = self.with_settings(|settings| settings.timeout).map(Deadline::after);
         let span = tracing::info_span!("statement", sql);
-        let work = self.start(sql, &report, deadline).instrument(span);
+        let work = Box::pin(self.start(sql, &report, deadline).instrument(span));
         self.guarded(&report, deadline, catalog::among(given, work)).await
     }
 

@@ -9,7 +9,7 @@ from typing import Any
 from . import _native
 from ._cube import Cube
 from ._errors import InterfaceError
-from ._literals import literals
+from ._literals import bind
 from ._relation import Relation
 from ._scope import Scope, table_of
 
@@ -34,7 +34,8 @@ class Connection:
 
         Args:
             query: one or more statements.
-            params: values for ``?`` and ``$1``, as a list, or for ``$name``, as a dict.
+            params: values for ``?`` and ``$1``, as a list, or for ``$name``, as a dict; of several statements, of the
+                last one.
         """
         return self._sql(query, params, 1)
 
@@ -44,8 +45,8 @@ class Connection:
         if not statements:
             raise InterfaceError("there is no statement in the text")
         if params is not None:
-            statements = [_native.bind(statement, literals(params)) for statement in statements]
-        scope = Scope(depth + 1)
+            statements[-1] = bind(statements[-1], params)
+        scope = Scope(query, depth + 1)
         try:
             for statement in statements:
                 relation = Relation(native.statement(statement, scope))

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from . import _native
+from ._errors import InterfaceError
 from ._progress import bar
 
 if TYPE_CHECKING:
@@ -73,18 +74,15 @@ class Relation:
 
     def fetchall(self) -> list[tuple]:
         """All rows that were not fetched yet, as tuples."""
-        with bar() as progress:
-            if self._rows is None:
-                self._rows = self._statement.rows(progress)
-            return self._rows.fetch()
+        return self._fetch(None)
 
     def fetchmany(self, size: int = 1) -> list[tuple]:
         """The next rows, as tuples: as many as there are, and not more than ``size``."""
-        return self._fetching().fetch(size)
+        return self._fetch(size)
 
     def fetchone(self) -> tuple | None:
         """The next row, or None behind the last one."""
-        rows = self._fetching().fetch(1)
+        rows = self._fetch(1)
         return rows[0] if rows else None
 
     def __iter__(self) -> Iterator[tuple]:
@@ -93,7 +91,7 @@ class Relation:
             yield from batch
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
-        """Writes all rows into a Parquet file, or a folder of such files where the path ends with a slash."""
+        """Writes all rows into a Parquet file, or into a folder of such files where the path has no extension."""
         self._copy(path, "PARQUET")
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
@@ -105,7 +103,13 @@ class Relation:
         print(self._text(rows))
 
     def explain(self, analyze: bool = False) -> str:
-        """How the query is run, and where; with ``analyze`` it runs, and each step has its time."""
+        """How the query is run, and where; with ``analyze`` it runs, and each step has its time.
+
+        Raises:
+            InterfaceError: with ``analyze``, of a statement that is no query: it would run once more.
+        """
+        if analyze and self._statement.is_done:
+            raise InterfaceError("explain(analyze=True) would run the statement once more")
         statement = self._statement.derive(f"EXPLAIN {'ANALYZE ' if analyze else ''}{self._statement.sql}")
         return statement.rows().text(None)
 
@@ -131,10 +135,16 @@ class Relation:
         with bar() as progress:
             return self._statement.rows(progress).read()
 
-    def _fetching(self) -> _native.Rows:
-        if self._rows is None:
-            self._rows = self._statement.rows()
-        return self._rows
+    def _fetch(self, count: int | None) -> list[tuple]:
+        """The next rows; after an error the query begins anew."""
+        with bar() as progress:
+            if self._rows is None:
+                self._rows = self._statement.rows(progress)
+            try:
+                return self._rows.fetch(count)
+            except BaseException:
+                self._rows = None
+                raise
 
     def _first(self, count: int) -> tuple[_native.Rows, bool]:
         """The first rows, and whether there are more."""
@@ -151,4 +161,11 @@ class Relation:
 
     def _copy(self, path: str | os.PathLike[str], kind: str) -> None:
         place = os.fspath(path).replace("'", "''")
-        self._statement.derive(f"COPY ({self._statement.sql}\n) TO '{place}' STORED AS {kind}")
+        if self._statement.is_done:
+            self._statement.derive(f"COPY (SELECT * FROM rows) TO '{place}' STORED AS {kind}", self._of_rows)
+        else:
+            self._statement.derive(f"COPY ({self._statement.sql}\n) TO '{place}' STORED AS {kind}")
+
+    def _of_rows(self, name: str) -> _native.Rows | None:
+        """The rows that are kept, as a table."""
+        return self._statement.rows() if name == "rows" else None

@@ -25,7 +25,7 @@ from ._errors import (
     ProgrammingError,
     Warning,
 )
-from ._literals import literals
+from ._literals import bind
 
 __all__ = [
     "BINARY",
@@ -134,6 +134,7 @@ class Connection:
 
     def cursor(self) -> Cursor:
         """A cursor; cursors of one connection share its settings and temporary tables."""
+        self._connection._open()
         return Cursor(self)
 
     def commit(self) -> None:
@@ -167,7 +168,7 @@ class Cursor:
         native = self._open()
         self.description, self.rowcount, self._rows = None, -1, None
         if parameters:
-            operation = _native.bind(operation, literals(parameters))
+            operation = bind(operation, parameters)
         statement = native.statement(operation, None)
         if statement.columns:
             self.description = [(name, kind, None, None, None, None, None) for name, kind in statement.columns]

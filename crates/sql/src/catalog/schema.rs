@@ -341,6 +341,15 @@ impl ConnectionSchema {
         }
     }
 
+    /// The table of that name that a program gives the statement, among the names of the first schema. That of a table
+    /// that is being made is not one that is read.
+    fn given(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        match self.temporary.is_none() || DEFINITION.try_with(|_| ()).is_ok() {
+            true => Ok(None),
+            false => given(name, &self.common),
+        }
+    }
+
     /// The table over files of a name, as it was when it was last looked at.
     pub(super) fn external(&self, name: &str) -> Option<Arc<ExternalTable>> {
         self.tables_of(name).external(name)
@@ -440,6 +449,10 @@ impl SchemaProvider for ConnectionSchema {
     async fn table(&self, name: &str) -> DataFusionResult<Option<Arc<dyn TableProvider>>, DataFusionError> {
         if let Some((role, name)) = Role::of_name(name) {
             let entry = self.tables_of(name).entries.read().get(name).cloned();
+            if entry.is_none() && self.given(name)?.is_some() {
+                let reason = format!("a change of '{name}', which is no table of the catalog");
+                return Err(SqlError::Unsupported(reason).into());
+            }
             let memory = entry.as_ref().and_then(|entry| entry.table().downcast_ref::<MemoryTable>());
             return Ok(memory.map(|table| Arc::new(table.in_role(role)) as Arc<dyn TableProvider>));
         }
@@ -448,9 +461,7 @@ impl SchemaProvider for ConnectionSchema {
         let is_created = |created: &Option<String>| created.as_ref().is_some_and(|it| it.eq_ignore_ascii_case(name));
         let is_created = || CREATED.try_with(is_created).unwrap_or(false);
         let Some(entry) = entry else {
-            // The name that is being defined is not one that is read.
-            let is_defined = DEFINITION.try_with(|_| ()).is_ok();
-            if let Some(table) = if is_defined { None } else { given(name, &self.common)? } {
+            if let Some(table) = self.given(name)? {
                 return Ok(Some(table));
             }
             let Some(state) = self.state.copied() else { return Ok(None) };

@@ -13,6 +13,7 @@ use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Column, DFSchema, TableReference};
+use datafusion::datasource::source_as_provider;
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::{
     Cast, CreateMemoryTable, CreateView, DdlStatement, DropTable, DropView, EmptyRelation, Expr, ExprSchemable,
@@ -178,20 +179,24 @@ fn is_among_temporary(state: &SessionState, definition: &DdlStatement) -> Result
     }
 }
 
-/// Refuses a view over a table that ends with the connection: names of a view mean the same to every connection.
+/// Refuses a view over a table that ends with the connection, or with the statement: names of a view mean the same to
+/// every connection.
 fn check_lasting(view: &CreateView, state: &SessionState) -> Result<()> {
     let mut found = None;
     view.input.apply_nested(|node| {
-        if let LogicalPlan::TableScan(scan) = node
-            && is_temporary(state, &scan.table_name) == Some(true)
-        {
-            found = Some(scan.table_name.clone());
-            return Ok(TreeNodeRecursion::Stop);
-        }
-        Ok(TreeNodeRecursion::Continue)
+        let LogicalPlan::TableScan(scan) = node else { return Ok(TreeNodeRecursion::Continue) };
+        let table = source_as_provider(&scan.source)?;
+        let is_given = table.downcast_ref::<MemoryTable>().is_some_and(|table| !table.is_listed());
+        found = match is_given {
+            true => Some(format!("a view over '{}', which is no table of the catalog", scan.table_name)),
+            false if is_temporary(state, &scan.table_name) == Some(true) => {
+                Some(format!("a view over '{}', a temporary table", scan.table_name))
+            }
+            false => return Ok(TreeNodeRecursion::Continue),
+        };
+        Ok(TreeNodeRecursion::Stop)
     })?;
-    let refused = |table| SqlError::Unsupported(format!("a view over '{table}', a temporary table"));
-    found.map_or(Ok(()), |table| Err(refused(table)))
+    found.map_or(Ok(()), |reason| Err(SqlError::Unsupported(reason)))
 }
 
 /// The defaults of a table that is altered, whose statement defines no columns.

@@ -82,7 +82,7 @@ fn bar([value, low, high]: [f64; 3], width: f64) -> Result<String> {
     if !(1.0..=BAR_MAX).contains(&width) {
         return Err(raised(format!("a bar of {width} characters; it has 1 to {BAR_MAX}")));
     }
-    if !(low < high) {
+    if low.partial_cmp(&high) != Some(Ordering::Less) {
         return Err(raised(format!("a bar from {low} to {high}; the first bound is to be below the second")));
     }
     let share = ((value - low) / (high - low)).clamp(0.0, 1.0);

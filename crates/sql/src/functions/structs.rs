@@ -36,9 +36,11 @@ pub(super) fn joined_type(structs: &[DataType]) -> Result<DataType> {
     Ok(DataType::Struct(places(structs)?.into_iter().map(|(_, field)| field).collect()))
 }
 
-/// Each member, with the struct that it comes from and its place there.
-fn places(structs: &[DataType]) -> Result<Vec<((usize, usize), Arc<Field>)>> {
-    let mut places: Vec<((usize, usize), Arc<Field>)> = Vec::new();
+/// A member, with the number of the struct that it comes from and its place there.
+type Member = ((usize, usize), Arc<Field>);
+
+fn places(structs: &[DataType]) -> Result<Vec<Member>> {
+    let mut places: Vec<Member> = Vec::new();
     for (from, data_type) in structs.iter().enumerate() {
         for (at, field) in fields(data_type)?.iter().enumerate() {
             let field = Arc::new(field.as_ref().clone().with_nullable(true));

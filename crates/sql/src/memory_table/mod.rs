@@ -395,6 +395,9 @@ impl TableProvider for MemoryTable {
         insert_op: InsertOp,
     ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
         let refused = |what: &str| Err(SqlError::Unsupported(format!("{what} '{}'", self.shared.name)).into());
+        if !self.is_listed() {
+            return refused("INSERT into what is no table of the catalog,");
+        }
         match (insert_op, self.role) {
             (InsertOp::Append, Role::Rows | Role::Deleted | Role::Changed) => {}
             (InsertOp::Append, Role::Numbered | Role::Returned) => return refused("INSERT with row numbers into"),

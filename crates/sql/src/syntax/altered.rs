@@ -53,8 +53,8 @@ pub(crate) async fn altered(state: &SessionState, parsed: &mut ParsedStatement) 
         Err(SqlError::UnknownTable { .. }) if *if_exists => return Ok(Some(None)),
         Err(error) => return Err(error),
     };
-    let Some(table) = provider.downcast_ref::<MemoryTable>() else {
-        return Err(SqlError::Unsupported(format!("ALTER TABLE {name}, which is no table in memory")));
+    let Some(table) = provider.downcast_ref::<MemoryTable>().filter(|table| table.is_listed()) else {
+        return Err(SqlError::Unsupported(format!("ALTER TABLE {name}, which is no table in memory of the catalog")));
     };
     let mut draft = Draft::of(table)?;
     let mut made = name.clone();

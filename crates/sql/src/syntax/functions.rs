@@ -395,7 +395,7 @@ fn by_shares(name: &str, call: &Function) -> Option<Vec<Function>> {
 
 /// A member of a struct with the value of a call, which may have another name.
 fn member(state: &SessionState, (name, mut call): (String, Function)) -> Result<DictionaryField> {
-    let value = read(state, &mut call)?.unwrap_or_else(|| Expr::Function(call));
+    let value = read(state, &mut call)?.unwrap_or(Expr::Function(call));
     Ok(DictionaryField { key: Ident::with_quote('\'', name), value: Box::new(value) })
 }
 
@@ -443,7 +443,7 @@ fn read(state: &SessionState, function: &mut Function) -> Result<Option<Expr>> {
         return Ok(Some(Expr::Dictionary(members)));
     }
     if let Some(calls) = by_shares(&name, function) {
-        let value = |mut call: Function| Ok(read(state, &mut call)?.unwrap_or_else(|| Expr::Function(call)));
+        let value = |mut call: Function| Ok(read(state, &mut call)?.unwrap_or(Expr::Function(call)));
         let elem = calls.into_iter().map(value).collect::<Result<_>>()?;
         return Ok(Some(Expr::Array(Array { elem, named: false })));
     }

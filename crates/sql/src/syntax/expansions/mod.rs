@@ -1,9 +1,9 @@
 //! Forms of SQL that stand for longer ones, written out before anything else of a statement is read.
 //!
-//! Aliases of the same select list ([`aliases`]), names of tables for their rows ([`records`]), `* RENAME`, `* REPLACE` and COLUMNS ([`wildcards`]), PIVOT and
-//! UNPIVOT ([`pivots`]), ASOF JOIN ([`asof`]), TABLESAMPLE ([`samples`]) and SUMMARIZE ([`summaries`]) depend on the
-//! names of columns. A table's columns are those of the plan of `SELECT * FROM table`, below the WITH clauses around
-//! it.
+//! Aliases of the same select list ([`aliases`]), names of tables for their rows ([`records`]), `* RENAME`,
+//! `* REPLACE` and COLUMNS ([`wildcards`]), PIVOT and UNPIVOT ([`pivots`]), ASOF JOIN ([`asof`]), TABLESAMPLE
+//! ([`samples`]) and SUMMARIZE ([`summaries`]) depend on the names of columns. A table's columns are those of the plan
+//! of `SELECT * FROM table`, below the WITH clauses around it.
 //!
 //! Invariant: queries are written out from the inside, so that whatever is planned for its columns holds none of these
 //! forms.

@@ -92,18 +92,22 @@ fn end_of_clause(tokens: &[TokenWithSpan], using: usize) -> usize {
         match tokens[at].token {
             Token::LParen => at = closing(tokens, at).unwrap_or(tokens.len() - 1),
             Token::RParen | Token::SemiColon | Token::EOF => break,
-            _ => match keyword(&tokens[at]) {
+            _ if matches!(
+                keyword(&tokens[at]),
                 Some(
                     Keyword::ORDER
-                    | Keyword::LIMIT
-                    | Keyword::OFFSET
-                    | Keyword::FETCH
-                    | Keyword::UNION
-                    | Keyword::EXCEPT
-                    | Keyword::INTERSECT,
-                ) => break,
-                _ => {}
-            },
+                        | Keyword::LIMIT
+                        | Keyword::OFFSET
+                        | Keyword::FETCH
+                        | Keyword::UNION
+                        | Keyword::EXCEPT
+                        | Keyword::INTERSECT
+                )
+            ) =>
+            {
+                break;
+            }
+            _ => {}
         }
         at += 1;
     }
