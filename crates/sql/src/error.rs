@@ -560,7 +560,9 @@ fn schema_error(error: &SchemaError) -> SqlError {
         return SqlError::Unsupported(reason);
     }
     let written = |valid: &Column| match &valid.relation {
-        Some(relation) => format!("{relation}.{}", as_written(&valid.name)),
+        Some(relation) => {
+            format!("{}.{}", relation.to_string().replace(LASTING, SCHEMA), as_written(&valid.name))
+        }
         None => as_written(&valid.name),
     };
     // A qualified name is compared part by part, so that a wrong alias is found as well as a wrong column.
@@ -572,7 +574,7 @@ fn schema_error(error: &SchemaError) -> SqlError {
     };
     let full = valid_fields.iter().filter(|valid| edits(valid).is_some()).min_by_key(edits).map(written);
     let bare = nearest(&field.name, valid_fields.iter().map(|valid| valid.name.clone())).map(|name| as_written(&name));
-    SqlError::UnknownColumn { name: field.flat_name(), nearest: full.or(bare) }
+    SqlError::UnknownColumn { name: field.flat_name().replace(LASTING, SCHEMA), nearest: full.or(bare) }
 }
 
 mod calls;

@@ -8,6 +8,8 @@ use datafusion::sql::sqlparser::parser::Parser;
 use super::changes::found_table;
 use super::dialect::SessionDialect;
 use super::items::constant;
+use super::temporary;
+use crate::default_schema::{LASTING, SCHEMA};
 use crate::error::{Result, SqlError};
 use crate::memory_table::MemoryTable;
 use crate::words::type_name;
@@ -18,9 +20,11 @@ use crate::words::type_name;
 /// A name that is unknown, and [`SqlError::Unsupported`] for a table whose definition is not known.
 pub(super) async fn as_query(state: &SessionState, sql: &str) -> Result<Option<String>> {
     let Some(name) = shown(sql) else { return Ok(None) };
-    let (reference, table) = found_table(state, &name).await?;
+    let mut settled = name.clone();
+    let is_temporary = temporary::settle(state, &mut settled);
+    let (reference, table) = found_table(state, &settled).await?;
     let definition = match table.downcast_ref::<MemoryTable>() {
-        Some(memory) => Some(definition(&name, memory)),
+        Some(memory) => Some(definition(&name, is_temporary, memory)),
         None => table.get_table_definition().map(str::to_string),
     };
     let definition = definition.ok_or_else(|| match table.table_type() {
@@ -29,7 +33,8 @@ pub(super) async fn as_query(state: &SessionState, sql: &str) -> Result<Option<S
     })?;
     let names = &state.config_options().catalog;
     let reference = reference.resolve(&names.default_catalog, &names.default_schema);
-    let [catalog, schema, table] = [&reference.catalog, &reference.schema, &reference.table].map(|name| constant(name));
+    let schema = if *reference.schema == *LASTING { SCHEMA } else { reference.schema.as_ref() };
+    let [catalog, schema, table] = [reference.catalog.as_ref(), schema, reference.table.as_ref()].map(constant);
     Ok(Some(format!(
         "SELECT {catalog} AS table_catalog, {schema} AS table_schema, {table} AS table_name, {} AS definition",
         constant(&definition)
@@ -50,7 +55,7 @@ fn shown(sql: &str) -> Option<ObjectName> {
 }
 
 /// The statement that makes a table in memory, without its rows.
-fn definition(name: &ObjectName, table: &MemoryTable) -> String {
+fn definition(name: &ObjectName, is_temporary: bool, table: &MemoryTable) -> String {
     let schema = datafusion::catalog::TableProvider::schema(table);
     let quoted = |name: &str| match name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_') {
         true => Ident::new(name),
@@ -70,5 +75,10 @@ fn definition(name: &ObjectName, table: &MemoryTable) -> String {
         items.push(format!("{} ({})", if is_primary { "PRIMARY KEY" } else { "UNIQUE" }, columns.join(", ")));
     }
     items.extend(table.checks().map(|check| format!("CHECK ({check})")));
-    format!("CREATE TABLE {name} ({})", items.join(", "))
+    // A temporary table has its own schema.
+    let made = match name.0.last() {
+        Some(own) if is_temporary => format!("TEMP TABLE {own}"),
+        _ => format!("TABLE {name}"),
+    };
+    format!("CREATE {made} ({})", items.join(", "))
 }

@@ -6,12 +6,13 @@
 //! DISTINCT, QUALIFY or set operations.
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Fetch, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, LimitClause, Offset, OrderBy,
-    OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, TableWithJoins, Value,
+    Expr, Fetch, Ident, LimitClause, Offset, OrderBy, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr,
+    TableWithJoins, Value,
 };
 
 use super::expansions;
 use super::items::column_name;
+use super::orders;
 use super::relations;
 use crate::error::{Result, SqlError};
 
@@ -42,6 +43,7 @@ pub(super) fn as_limit(query: &mut Query) -> Result<()> {
         return Ok(());
     }
     let skipped = offset.map_or_else(|| "0".to_string(), |Offset { value, rows: _ }| value.to_string());
+    orders::by_number(query);
     let is_bare = matches!(query.body.as_ref(), SetExpr::Select(select) if is_bare(select));
     let columns = columns(&query.body);
     if !is_bare {
@@ -86,15 +88,7 @@ fn take_share(query: &mut Query) -> Result<Option<Expr>> {
     let Some(LimitClause::LimitOffset { limit, offset, limit_by: _ }) = &mut query.limit_clause else {
         return Ok(None);
     };
-    let Some(Expr::Function(Function { name, args: FunctionArguments::List(list), .. })) = &*limit else {
-        return Ok(None);
-    };
-    let is_share = name.0.first().and_then(|part| part.as_ident()).is_some_and(|name| name.value == expansions::SHARE);
-    let [FunctionArg::Unnamed(FunctionArgExpr::Expr(share))] = list.args.as_slice() else { return Ok(None) };
-    if !is_share {
-        return Ok(None);
-    }
-    let share = share.clone();
+    let Some(share) = limit.as_ref().and_then(expansions::share_of).cloned() else { return Ok(None) };
     if share.to_string().parse::<f64>().is_ok_and(|share| share > 100.0) {
         return Err(SqlError::Planning(format!("LIMIT of {share} percent; a share is 0 to 100")));
     }

@@ -18,12 +18,12 @@ use datafusion::sql::sqlparser::ast::{
     SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, VisitorMut,
 };
 
-use super::items::folded;
+use super::items::{self, folded};
 use super::relations::{self, parts};
 use super::{call, visits};
 
 /// The column of a series.
-const VALUE: &str = "value";
+pub(super) const VALUE: &str = "value";
 
 /// Names columns of functions in a query's own FROM, of a statement that calls a column `value` or none.
 pub(super) fn name_columns(query: &mut Query, calls_value: bool) {
@@ -32,6 +32,7 @@ pub(super) fn name_columns(query: &mut Query, calls_value: bool) {
     if !is_any {
         return;
     }
+    let calls_value = calls_value || is_called_in(&mut query.body);
     let mut called = Called::default();
     let _ = visits::visit_mut(query, &mut called);
     each(&mut query.body, &mut |factor| {
@@ -56,7 +57,7 @@ pub(super) fn name_columns(query: &mut Query, calls_value: bool) {
     });
 }
 
-/// Whether a statement calls a column `value`, by USING too, and names none so.
+/// Whether a statement calls a column `value`, by USING too, and names none so, which may be the one that is meant.
 pub(super) fn calls_value(parsed: &mut ParsedStatement) -> bool {
     #[derive(Default)]
     struct Find {
@@ -89,6 +90,38 @@ pub(super) fn calls_value(parsed: &mut ParsedStatement) -> bool {
     let mut find = Find::default();
     let _ = super::visit(parsed, &mut find);
     find.is_called && !find.is_alias
+}
+
+/// Whether a SELECT of functions alone calls a column `value` in its items or in WHERE, before it names an item so.
+pub(super) fn calls_own_value(select: &mut Select) -> bool {
+    let mut are_functions = true;
+    for tables in &select.from {
+        relations::each_factor(tables, &mut |factor| are_functions &= names_of(factor).is_some());
+    }
+    if !are_functions || select.from.is_empty() {
+        return false;
+    }
+    let mut is_called = false;
+    let mut find = |name: &mut Expr| {
+        is_called |= matches!(name, Expr::Identifier(name) if folded(name) == VALUE);
+    };
+    let is_named = select.projection.iter_mut().any(|item| {
+        items::each_name(item, &mut find);
+        matches!(item, SelectItem::ExprWithAlias { alias, .. } if folded(alias) == VALUE)
+    });
+    if !is_named {
+        items::each_name(&mut select.selection, &mut find);
+    }
+    is_called
+}
+
+/// The same of the SELECTs of a body.
+fn is_called_in(body: &mut SetExpr) -> bool {
+    match body {
+        SetExpr::Select(select) => calls_own_value(select),
+        SetExpr::SetOperation { left, right, .. } => is_called_in(left) || is_called_in(right),
+        _ => false,
+    }
 }
 
 /// The name of the table of a function that has one column, and that of the function.

@@ -9,7 +9,10 @@ use std::ops::ControlFlow;
 use datafusion::common::TableReference;
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::{CopyToSource, Statement as ParsedStatement};
-use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, ObjectNamePart, Statement as SqlStatement, VisitorMut};
+use datafusion::sql::sqlparser::ast::{
+    Expr, Ident, ObjectName, ObjectNamePart, Select, SelectItem, SelectItemQualifiedWildcardKind,
+    Statement as SqlStatement, VisitorMut,
+};
 
 use super::items::folded;
 use crate::default_schema::{CATALOG, LASTING, SCHEMA, TEMPORARY};
@@ -27,6 +30,21 @@ pub(super) fn with_lasting(state: &SessionState, parsed: &mut ParsedStatement) {
         _ => {}
     }
     let _ = super::visit(parsed, &mut names);
+}
+
+/// As [`with_lasting`], for a table's name alone; gives whether it is that of a temporary table.
+pub(super) fn settle(state: &SessionState, name: &mut ObjectName) -> bool {
+    let names = Names { state };
+    names.settle(name);
+    let parts: Option<Vec<&Ident>> = name.0.iter().map(ObjectNamePart::as_ident).collect();
+    match parts.as_deref() {
+        Some([own]) => {
+            let catalog = &state.config_options().catalog;
+            catalog.default_catalog == CATALOG && catalog.default_schema == SCHEMA && names.hides(own)
+        }
+        Some([.., schema, _]) => TEMPORARY.contains(&folded(schema).as_str()),
+        _ => false,
+    }
 }
 
 struct Names<'a> {
@@ -98,6 +116,15 @@ impl VisitorMut for Names<'_> {
 
     fn pre_visit_relation(&mut self, relation: &mut ObjectName) -> ControlFlow<()> {
         self.settle(relation);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        for item in &mut select.projection {
+            if let SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) = item {
+                self.settle(name);
+            }
+        }
         ControlFlow::Continue(())
     }
 

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use datafusion::execution::SessionState;
-use datafusion::sql::sqlparser::ast::{AccessExpr, Expr, Ident, Select, SelectItem, Value, VisitorMut};
+use datafusion::sql::sqlparser::ast::{AccessExpr, Expr, Ident, Select, SelectItem, TableWithJoins, Value, VisitorMut};
 
 use super::super::items::{column_name, each_name, folded};
 use super::super::relations;
@@ -25,7 +25,7 @@ const NODES_MAX: usize = 20_000;
 /// Whether an item or WHERE has a name that is an alias of an item.
 pub(super) fn are_in(select: &Select) -> bool {
     let mut aliases = HashSet::new();
-    let tables = tables_of(select);
+    let tables = tables_of(&select.from);
     for item in &select.projection {
         let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else { continue };
         if !aliases.is_empty() && names(expr, &aliases, &tables) {
@@ -37,9 +37,9 @@ pub(super) fn are_in(select: &Select) -> bool {
 }
 
 /// What stands before a dot in the names of columns.
-fn tables_of(select: &Select) -> HashSet<String> {
+pub(super) fn tables_of(from: &[TableWithJoins]) -> HashSet<String> {
     let mut tables = HashSet::new();
-    for from in &select.from {
+    for from in from {
         relations::each_factor(from, &mut |factor| {
             tables.extend(relations::name_of(factor).iter().flatten().map(folded));
         });
@@ -76,16 +76,23 @@ fn names(expr: &Expr, aliases: &HashSet<String>, tables: &HashSet<String>) -> bo
     found
 }
 
-/// Puts the expressions of aliases in the place of their names, unless these are names of columns.
+/// Puts the expressions of aliases in the place of their names, unless these are names of columns, or of tables around
+/// (`outer`).
 ///
 /// # Errors
 /// [`SqlError::Unsupported`] for an alias of an expression that is another one each time, and for one that stands for
 /// too much; [`SqlError::TooDeep`] for aliases of aliases that nest deeper than a statement may.
-pub(super) fn write_out(state: &SessionState, select: &mut Select, columns: &HashSet<String>) -> Result<()> {
+pub(super) fn write_out(
+    state: &SessionState,
+    select: &mut Select,
+    columns: &HashSet<String>,
+    outer: &HashSet<String>,
+) -> Result<()> {
     let settings = state.config_options().extensions.get::<Settings>();
     let limit = settings.map_or_else(|| Settings::default().depth_limit, |settings| settings.depth_limit);
     let (mut known, mut repeated): (HashMap<String, Expr>, HashSet<String>) = (HashMap::new(), HashSet::new());
-    let (mut nodes, tables) = (0, tables_of(select));
+    let (mut nodes, mut tables) = (0, tables_of(&select.from));
+    tables.extend(outer.iter().cloned());
     for item in &mut select.projection {
         let name = alias_of(item).filter(|name| !columns.contains(name));
         let own = match item {

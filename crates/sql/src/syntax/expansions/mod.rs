@@ -33,8 +33,8 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::collect;
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, Insert, ObjectName, Query, Select, SetExpr, Statement as SqlStatement, TableAlias, TableFactor,
-    TableWithJoins, VisitorMut, With,
+    Expr, FromTable, Ident, Insert, ObjectName, Query, Select, SetExpr, Statement as SqlStatement, TableAlias,
+    TableFactor, TableWithJoins, UpdateTableFromKind, VisitorMut, With,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::TokenWithSpan;
@@ -42,6 +42,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::dialect::SessionDialect;
+use super::function_tables;
 use super::items::{about_repeated_names, folded, is_about_repeated_names};
 use super::names;
 use super::orders;
@@ -49,7 +50,7 @@ use super::relations::{self, Surroundings};
 use crate::error::{Result, SqlError};
 
 use tokens::BY_NAME;
-pub(super) use tokens::SHARE;
+pub(super) use wildcards::share_of;
 
 /// Reads words that sqlparser has no place for as words that it has.
 ///
@@ -132,7 +133,7 @@ struct Queries {
     /// How many are passed over.
     passed: usize,
     surroundings: Surroundings,
-    /// Of each query around, innermost last, its tables, and whether it stands in WITH: names end there.
+    /// Of each query and statement around, innermost last, its tables, and whether it stands in WITH: names end there.
     around: Option<Vec<(Vec<TableWithJoins>, bool)>>,
     /// What takes the place of the query.
     replacement: Option<Box<Query>>,
@@ -150,6 +151,20 @@ struct Found {
 impl VisitorMut for Queries {
     /// None where the query is replaced.
     type Break = Option<Found>;
+
+    fn pre_visit_statement(&mut self, statement: &mut SqlStatement) -> ControlFlow<Self::Break> {
+        if let Some(around) = &mut self.around {
+            around.push((changed(statement), false));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_statement(&mut self, _statement: &mut SqlStatement) -> ControlFlow<Self::Break> {
+        if let Some(around) = &mut self.around {
+            around.pop();
+        }
+        ControlFlow::Continue(())
+    }
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
         if let Some(around) = &mut self.around {
@@ -185,6 +200,28 @@ impl VisitorMut for Queries {
     }
 }
 
+/// The tables whose columns the expressions of a statement that changes one may name.
+fn changed(statement: &SqlStatement) -> Vec<TableWithJoins> {
+    match statement {
+        SqlStatement::Update(update) => {
+            let from = match &update.from {
+                Some(UpdateTableFromKind::BeforeSet(from) | UpdateTableFromKind::AfterSet(from)) => from.as_slice(),
+                None => &[],
+            };
+            std::iter::once(&update.table).chain(from).cloned().collect()
+        }
+        SqlStatement::Delete(delete) => {
+            let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
+            from.iter().chain(delete.using.iter().flatten()).cloned().collect()
+        }
+        SqlStatement::Merge(merge) => {
+            let alone = |relation: &TableFactor| TableWithJoins { relation: relation.clone(), joins: Vec::new() };
+            [&merge.table, &merge.source].map(alone).into()
+        }
+        _ => Vec::new(),
+    }
+}
+
 /// The tables around a query, which is the last one.
 fn outer(around: Vec<(Vec<TableWithJoins>, bool)>) -> Vec<Vec<TableWithJoins>> {
     let mut outer = Vec::new();
@@ -203,7 +240,7 @@ fn outer(around: Vec<(Vec<TableWithJoins>, bool)>) -> Vec<Vec<TableWithJoins>> {
 
 /// Whether a query's own SELECTs have forms to be written out, or its order is by columns that its text does not tell.
 fn has_forms(query: &Query) -> bool {
-    orders::is_of_unknown(query) || in_body(&query.body)
+    orders::is_of_unknown(query) || wildcards::ranks_wildcards(query) || in_body(&query.body)
 }
 
 fn in_body(body: &SetExpr) -> bool {
@@ -253,31 +290,36 @@ async fn in_query(
     }
     asof::call_hidden(query, &hidden)?;
     let has_aliases = selects(&mut query.body).into_iter().any(|select| aliases::are_in(select));
-    let mut names = HashSet::new();
+    let (mut names, mut outer_tables) = (HashSet::new(), HashSet::new());
     for tables in outer.into_iter().filter(|_| has_aliases) {
+        outer_tables.extend(aliases::tables_of(&tables));
         // Tables around that stand beside the query, which is no part of their expressions, have no plan yet.
         let columns = columns_of(state, tables, scopes).await.unwrap_or_default();
         names.extend(columns.into_iter().map(|column| column.name));
     }
+    let ranks_wildcards = wildcards::ranks_wildcards(query);
     for select in selects(&mut query.body) {
-        if !wildcards::are_in(select) && !records::are_in(select) && !aliases::are_in(select) {
+        let has_wildcards = ranks_wildcards || wildcards::are_in(select);
+        if !has_wildcards && !records::are_in(select) && !aliases::are_in(select) {
             continue;
         }
         let columns = columns_of(state, select.from.clone(), scopes).await;
-        if wildcards::are_in(select) {
+        if has_wildcards {
             match &columns {
                 Ok(columns) => {
                     wildcards::name_by_lambdas(state, select, columns).await?;
-                    wildcards::write_out(select, columns)?;
+                    wildcards::write_out(select, columns, ranks_wildcards)?;
                 }
                 Err(_) => return columns.map(drop),
             }
         }
         // A table that reads columns of a query around has none that are known here.
         if let Ok(columns) = columns {
-            let known = columns.into_iter().map(|column| column.name).chain(names.iter().cloned()).collect();
+            let series = function_tables::calls_own_value(select).then(|| function_tables::VALUE.to_string());
+            let known =
+                columns.into_iter().map(|column| column.name).chain(names.iter().cloned()).chain(series).collect();
             records::write_out(state, select, &known, scopes).await;
-            aliases::write_out(state, select, &known)?;
+            aliases::write_out(state, select, &known, &outer_tables)?;
         }
     }
     if orders::is_of_unknown(query) {

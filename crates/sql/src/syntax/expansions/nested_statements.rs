@@ -28,7 +28,7 @@ pub(super) fn as_queries(tokens: &mut Vec<TokenWithSpan>) {
     for at in places.into_iter().rev() {
         let before = (0..at).rev().find(|at| !matches!(tokens[*at].token, Token::Whitespace(_)));
         let end = match before.map(|before| (before, &tokens[before])) {
-            Some((open, token)) if token.token == Token::LParen => closing(tokens, open),
+            Some((open, token)) if token.token == Token::LParen && holds_query(tokens, open) => closing(tokens, open),
             Some((_, token)) if creates && at < head && keyword(token) == Some(Keyword::AS) => {
                 let is_end = |at: &usize| matches!(tokens[*at].token, Token::SemiColon | Token::EOF);
                 Some((at..tokens.len()).find(is_end).unwrap_or(tokens.len()))
@@ -41,6 +41,46 @@ pub(super) fn as_queries(tokens: &mut Vec<TokenWithSpan>) {
             tokens.splice(at..end, query.into_iter().map(|token| TokenWithSpan { token, span }));
         }
     }
+}
+
+/// Whether what a parenthesis holds is a table of FROM, of WITH, of CREATE TABLE … AS or of PIVOT, or what COPY writes:
+/// columns, too, may be called `describe`.
+fn holds_query(tokens: &[TokenWithSpan], open: usize) -> bool {
+    let mut before = (0..open).rev().filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_))).peekable();
+    let Some(&first) = before.peek() else { return false };
+    match (&tokens[first].token, keyword(&tokens[first])) {
+        (Token::LParen, _) => return holds_query(tokens, first),
+        (_, Some(Keyword::AS | Keyword::COPY | Keyword::PIVOT | Keyword::UNPIVOT)) => return true,
+        (Token::Comma, _) | (_, Some(Keyword::FROM | Keyword::JOIN)) => {}
+        _ => return false,
+    }
+    let (mut depth, mut is_in_from) = (0_usize, false);
+    while let Some(at) = before.next() {
+        match &tokens[at].token {
+            Token::RParen | Token::RBracket | Token::RBrace => depth += 1,
+            // A join in parentheses is a table, and FROM without SELECT the one of `trim(FROM x)`.
+            Token::LParen if depth == 0 => return !is_in_from && holds_query(tokens, at),
+            Token::LBracket | Token::LBrace if depth == 0 => return false,
+            Token::LParen | Token::LBracket | Token::LBrace => depth -= 1,
+            _ if depth > 0 => {}
+            _ => match keyword(&tokens[at]) {
+                Some(Keyword::FROM) => {
+                    is_in_from |= before.peek().and_then(|at| keyword(&tokens[*at])) != Some(Keyword::DISTINCT);
+                }
+                Some(Keyword::SELECT | Keyword::UPDATE) => return is_in_from,
+                Some(
+                    Keyword::WHERE
+                    | Keyword::GROUP
+                    | Keyword::HAVING
+                    | Keyword::QUALIFY
+                    | Keyword::ORDER
+                    | Keyword::LIMIT,
+                ) if !is_in_from => return false,
+                _ => {}
+            },
+        }
+    }
+    false
 }
 
 /// The tokens of the query that a statement is; none for what is no such statement, which the parser refuses.

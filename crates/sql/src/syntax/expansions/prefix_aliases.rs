@@ -42,7 +42,7 @@ fn next(tokens: &[TokenWithSpan], from: usize) -> Option<usize> {
 fn begins_item(tokens: &[TokenWithSpan], at: usize) -> bool {
     let mut depth = 0_usize;
     let mut is_first = true;
-    for token in tokens[..at].iter().rev() {
+    for (at, token) in tokens[..at].iter().enumerate().rev() {
         match &token.token {
             Token::Whitespace(_) => continue,
             Token::RParen | Token::RBracket | Token::RBrace => depth += 1,
@@ -51,7 +51,7 @@ fn begins_item(tokens: &[TokenWithSpan], at: usize) -> bool {
             _ if depth > 0 => {}
             Token::Comma if is_first => {}
             Token::Word(_) if keyword(token) == Some(Keyword::SELECT) => return true,
-            Token::Word(_) if ends_list(token) => return false,
+            Token::Word(_) if ends_list(tokens, at) => return false,
             // These stand between SELECT and the first item.
             Token::Word(_) if is_first && is_of_select(token) => continue,
             _ if is_first => return false,
@@ -70,7 +70,6 @@ fn is_of_select(token: &TokenWithSpan) -> bool {
 fn end_of_item(tokens: &[TokenWithSpan], from: usize) -> usize {
     let mut depth = 0_usize;
     let mut last = from;
-    let mut before = None;
     for (at, token) in tokens.iter().enumerate().skip(from) {
         match &token.token {
             Token::Whitespace(_) => continue,
@@ -78,35 +77,39 @@ fn end_of_item(tokens: &[TokenWithSpan], from: usize) -> usize {
             Token::RParen | Token::RBracket | Token::RBrace if depth == 0 => return last,
             Token::RParen | Token::RBracket | Token::RBrace => depth -= 1,
             Token::Comma | Token::SemiColon | Token::EOF if depth == 0 => return last,
-            // `a IS DISTINCT FROM b` goes on.
-            Token::Word(_) if depth == 0 && ends_list(token) && before != Some(Keyword::DISTINCT) => return last,
+            Token::Word(_) if depth == 0 && ends_list(tokens, at) => return last,
             _ => {}
         }
-        before = keyword(token);
         last = at + 1;
     }
     last
 }
 
 /// Whether a select list ends before a word.
-fn ends_list(token: &TokenWithSpan) -> bool {
-    matches!(
-        keyword(token),
+fn ends_list(tokens: &[TokenWithSpan], at: usize) -> bool {
+    let before = (0..at).rev().map(|at| &tokens[at]).find(|token| !matches!(token.token, Token::Whitespace(_)));
+    let word = before.and_then(keyword);
+    match keyword(&tokens[at]) {
+        // `a IS DISTINCT FROM b`, `WITHIN GROUP (…)` and `* EXCEPT (…)` go on.
+        Some(Keyword::FROM) => word != Some(Keyword::DISTINCT),
+        Some(Keyword::GROUP) => word != Some(Keyword::WITHIN),
+        Some(Keyword::EXCEPT) => {
+            let is_of_columns = next(tokens, at + 1).is_some_and(|at| tokens[at].token == Token::LParen);
+            !(is_of_columns && before.is_some_and(|token| token.token == Token::Mul))
+        }
         Some(
-            Keyword::FROM
-                | Keyword::INTO
-                | Keyword::WHERE
-                | Keyword::GROUP
-                | Keyword::HAVING
-                | Keyword::WINDOW
-                | Keyword::QUALIFY
-                | Keyword::ORDER
-                | Keyword::LIMIT
-                | Keyword::OFFSET
-                | Keyword::FETCH
-                | Keyword::UNION
-                | Keyword::INTERSECT
-                | Keyword::EXCEPT
-        )
-    )
+            Keyword::INTO
+            | Keyword::WHERE
+            | Keyword::HAVING
+            | Keyword::WINDOW
+            | Keyword::QUALIFY
+            | Keyword::ORDER
+            | Keyword::LIMIT
+            | Keyword::OFFSET
+            | Keyword::FETCH
+            | Keyword::UNION
+            | Keyword::INTERSECT,
+        ) => true,
+        _ => false,
+    }
 }

@@ -24,7 +24,7 @@ use crate::error::{Result, SqlError};
 /// What stands in the place of the columns of INSERT … BY NAME.
 pub(super) const BY_NAME: &str = "\u{2063}by_name";
 /// The function that a share of rows in LIMIT is an argument of.
-pub(in super::super) const SHARE: &str = "\u{2063}share";
+pub(super) const SHARE: &str = "\u{2063}share";
 
 /// Puts words in the place of others.
 ///

@@ -10,6 +10,7 @@ use std::ops::ControlFlow;
 use super::super::items::{call_of_columns, column_name, constant, folded, has_columns};
 use super::super::relations::parts;
 use super::super::visits;
+use super::tokens::SHARE;
 use super::{Column, members, query_of, quoted, texts_of};
 use crate::error::{Result, SqlError};
 use arrow::array::{Array as _, AsArray, Scalar, StringArray};
@@ -17,9 +18,9 @@ use arrow::compute::kernels::comparison::ilike;
 use arrow::compute::kernels::regexp::{regexp_is_match_scalar, regexp_match};
 use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::{
-    Array, ExceptSelectItem, ExcludeSelectItem, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName,
-    RenameSelectItem, Select, SelectItem, SelectItemQualifiedWildcardKind, Value, Visitor, VisitorMut,
-    WildcardAdditionalOptions,
+    Array, ExceptSelectItem, ExcludeSelectItem, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
+    LimitClause, ObjectName, OrderByExpr, OrderByKind, Query, RenameSelectItem, Select, SelectItem,
+    SelectItemQualifiedWildcardKind, SetExpr, Value, Visitor, VisitorMut, WildcardAdditionalOptions,
 };
 
 /// Whether a SELECT has an item to be written out.
@@ -38,6 +39,33 @@ pub(super) fn are_in(select: &Select) -> bool {
 
 fn is_form(options: &WildcardAdditionalOptions) -> bool {
     options.opt_rename.is_some() || options.opt_replace.is_some() || options.opt_ilike.is_some()
+}
+
+/// The share of rows that a LIMIT is.
+pub(in super::super) fn share_of(limit: &Expr) -> Option<&Expr> {
+    let Expr::Function(Function { name, args: FunctionArguments::List(list), .. }) = limit else { return None };
+    let is_share = name.0.first().and_then(|part| part.as_ident()).is_some_and(|name| name.value == SHARE);
+    match list.args.as_slice() {
+        [FunctionArg::Unnamed(FunctionArgExpr::Expr(share))] if is_share => Some(share),
+        _ => None,
+    }
+}
+
+/// Whether rows are ranked by the numbers of columns, of which a wildcard stands for some.
+pub(super) fn ranks_wildcards(query: &Query) -> bool {
+    let is_ranked = match (&query.fetch, &query.limit_clause) {
+        (Some(fetch), _) => fetch.with_ties || fetch.percent,
+        (None, Some(LimitClause::LimitOffset { limit: Some(limit), .. })) => share_of(limit).is_some(),
+        _ => false,
+    };
+    let is_number = |key: &OrderByExpr| matches!(&key.expr, Expr::Value(it) if matches!(it.value, Value::Number(..)));
+    let is_wildcard = |item: &SelectItem| matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(_, _));
+    is_ranked
+        && query.order_by.as_ref().is_some_and(|order_by| match &order_by.kind {
+            OrderByKind::Expressions(keys) => keys.iter().any(is_number),
+            OrderByKind::All(_) => true,
+        })
+        && matches!(query.body.as_ref(), SetExpr::Select(select) if select.projection.iter().any(is_wildcard))
 }
 
 /// Puts the names that lambdas of COLUMNS are true for in their place.
@@ -75,9 +103,11 @@ pub(super) async fn name_by_lambdas(state: &SessionState, select: &mut Select, c
 
 /// Writes out the items of a SELECT whose tables have these columns.
 ///
+/// With `all`, every wildcard is written out.
+///
 /// # Errors
 /// [`SqlError::Planning`] for names that no column has, and [`SqlError::Unsupported`] for other arguments of COLUMNS.
-pub(super) fn write_out(select: &mut Select, columns: &[Column]) -> Result<()> {
+pub(super) fn write_out(select: &mut Select, columns: &[Column], all: bool) -> Result<()> {
     let mut items = Vec::with_capacity(columns.len());
     for item in std::mem::take(&mut select.projection) {
         match item {
@@ -92,9 +122,11 @@ pub(super) fn write_out(select: &mut Select, columns: &[Column]) -> Result<()> {
                 let left_out = excluded(options.opt_exclude, options.opt_except);
                 items.extend(members::of_struct(&name, &left_out, columns)?);
             }
-            SelectItem::Wildcard(options) if is_form(&options) => items.extend(listed(columns, columns, options)?),
+            SelectItem::Wildcard(options) if all || is_form(&options) => {
+                items.extend(listed(columns, columns, options)?)
+            }
             SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(table), options)
-                if is_form(&options) =>
+                if all || is_form(&options) =>
             {
                 let own: Vec<&Column> = columns.iter().filter(|column| is_of(column, &table)).collect();
                 if own.is_empty() {
