@@ -31,7 +31,9 @@ struct Names(Vec<(String, Option<Expr>)>);
 
 impl Names {
     fn of(side: &LogicalPlan) -> Names {
-        Names(side.schema().columns().iter().map(|column| (column.flat_name(), None)).collect())
+        // A key may name a column without its table.
+        let names = side.schema().columns().into_iter().flat_map(|column| [column.flat_name(), column.name]);
+        Names(names.map(|name| (name, None)).collect())
     }
 
     /// Gives a key another name where it has one that is taken.
