@@ -121,9 +121,10 @@ pub(crate) async fn parse_returning(
         // A chain that the parser gives up in its midst is dropped as deep as it is.
         bytes => with_stack(bytes, || read(state, sql))?,
     };
-    expansions::write_out(state, &mut statement, sql).await?;
+    // These futures are large, and statements are planned within others' stacks.
+    Box::pin(expansions::write_out(state, &mut statement, sql)).await?;
     expansions::insert_by_name(state, &mut statement).await?;
-    settled(state, statement, sql).await
+    Box::pin(settled(state, statement, sql)).await
 }
 
 /// A statement without forms to be written out as it is planned, and its RETURNING.
