@@ -152,6 +152,7 @@ def test_the_compiler_of_this_interpreters_packages_is_found(tmp_path):
     library.touch()
     source = f"""
         import os, sys
+        os.environ.pop("WARPCUBE_NVRTC", None)
         sys.path.insert(0, {str(tmp_path)!r})
         import warpcube
         warpcube.connect(device="cpu")

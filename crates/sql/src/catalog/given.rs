@@ -51,8 +51,7 @@ impl GivenTables {
         let table = |(schema, batches)| {
             let table = MemTable::try_new(schema, vec![batches])?;
             let table = MemoryTable::of_registered(name, &table, common.clone())?;
-            // Nothing of the catalog stands for it.
-            table.be_listed(false);
+            table.be_given();
             Ok::<_, SqlError>(Arc::new(table))
         };
         let found = rows.map(table).transpose()?;

@@ -129,6 +129,8 @@ struct Shared {
     /// Whether a name of the catalog stands for the table; a change of it and a version that is put in place exclude
     /// each other by the lock of `current`.
     is_listed: AtomicBool,
+    /// Whether a program gives the table to a statement, which reads it and does not write it.
+    is_given: AtomicBool,
     common: Common,
 }
 
@@ -213,6 +215,7 @@ impl MemoryTable {
             writers: Arc::default(),
             keys: Mutex::new(keys),
             is_listed: AtomicBool::new(true),
+            is_given: AtomicBool::new(false),
             common,
         };
         Ok(MemoryTable { shared: Arc::new(shared), version, role: Role::Rows, schema })
@@ -260,6 +263,12 @@ impl MemoryTable {
     pub(crate) fn be_listed(&self, is_listed: bool) {
         let _not_changed = self.shared.current.write();
         self.shared.is_listed.store(is_listed, Ordering::Relaxed);
+    }
+
+    /// Notes that a program gives the table to a statement, and nothing of the catalog stands for it.
+    pub(crate) fn be_given(&self) {
+        self.be_listed(false);
+        self.shared.is_given.store(true, Ordering::Relaxed);
     }
 
     /// Whether a name of the catalog stands for the table.
@@ -395,7 +404,7 @@ impl TableProvider for MemoryTable {
         insert_op: InsertOp,
     ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
         let refused = |what: &str| Err(SqlError::Unsupported(format!("{what} '{}'", self.shared.name)).into());
-        if !self.is_listed() {
+        if self.shared.is_given.load(Ordering::Relaxed) {
             return refused("INSERT into what is no table of the catalog,");
         }
         match (insert_op, self.role) {
