@@ -114,8 +114,8 @@ const OTHERWISE: [(&str, &str); 48] = [
     (" as float) as timestamp", NO_DATE),
     (" as decimal(17,2)) as timestamp", NO_DATE),
 ];
-/// What a file puts into a column of timestamps or bytes, and what makes those of it here: numbers are neither, and `0xa`
-/// is a number.
+/// What a file puts into a column of timestamps or bytes, and what makes those of it here: numbers are neither, and
+/// `0xa` is a number.
 const MEANT: [(&str, &str); 7] = [
     (" 0xa)", " X'0a')"),
     (" 0xb)", " X'0b')"),
