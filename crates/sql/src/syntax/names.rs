@@ -215,7 +215,7 @@ fn closing(tokens: &[TokenWithSpan]) -> Option<usize> {
 }
 
 /// Whether a keyword outside of parentheses ends the select list, behind this one.
-fn ends(word: Keyword, before: Option<Keyword>) -> bool {
+pub(super) fn ends(word: Keyword, before: Option<Keyword>) -> bool {
     match word {
         Keyword::FROM => before != Some(Keyword::DISTINCT),
         Keyword::GROUP => before != Some(Keyword::WITHIN),

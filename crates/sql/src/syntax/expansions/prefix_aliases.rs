@@ -3,6 +3,7 @@
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
+use super::super::names;
 use super::tokens::{keyword, word};
 
 /// Puts aliases of select lists behind their items.
@@ -90,26 +91,12 @@ fn ends_list(tokens: &[TokenWithSpan], at: usize) -> bool {
     let before = (0..at).rev().map(|at| &tokens[at]).find(|token| !matches!(token.token, Token::Whitespace(_)));
     let word = before.and_then(keyword);
     match keyword(&tokens[at]) {
-        // `a IS DISTINCT FROM b`, `WITHIN GROUP (…)` and `* EXCEPT (…)` go on.
-        Some(Keyword::FROM) => word != Some(Keyword::DISTINCT),
-        Some(Keyword::GROUP) => word != Some(Keyword::WITHIN),
+        // `* EXCEPT (…)` goes on.
         Some(Keyword::EXCEPT) => {
             let is_of_columns = next(tokens, at + 1).is_some_and(|at| tokens[at].token == Token::LParen);
             !(is_of_columns && before.is_some_and(|token| token.token == Token::Mul))
         }
-        Some(
-            Keyword::INTO
-            | Keyword::WHERE
-            | Keyword::HAVING
-            | Keyword::WINDOW
-            | Keyword::QUALIFY
-            | Keyword::ORDER
-            | Keyword::LIMIT
-            | Keyword::OFFSET
-            | Keyword::FETCH
-            | Keyword::UNION
-            | Keyword::INTERSECT,
-        ) => true,
-        _ => false,
+        Some(own) => names::ends(own, word),
+        None => false,
     }
 }
