@@ -1,4 +1,5 @@
-//! Project chores: `cargo xtask setup`, `test`, `tidy`, `docs`, `judge`, `cases`, `bench-table` and `figures`.
+//! Project chores: `cargo xtask setup`, `test`, `tidy`, `docs`, `judge`, `cases`, `wheel`, `bench-table` and
+//! `figures`.
 //!
 //! Everything here is light: it builds in seconds and knows the project by its files and by `cargo metadata`. Of its
 //! crates it links `warpcube-bench` alone, without the features that bring suites: it renders results, which is light.
@@ -12,6 +13,7 @@ mod settings;
 mod setup;
 mod test;
 mod tidy;
+mod wheel;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -39,6 +41,8 @@ enum Task {
     Judge(judge::JudgeArgs),
     /// Run statements with the rows they are to give
     Cases(cases::CasesArgs),
+    /// Build the wheel of the Python module and try it
+    Wheel(wheel::WheelArgs),
     /// Check the rules of files, crates and documents
     Tidy,
     /// Write the tables of the documents that are made from the source
@@ -67,6 +71,7 @@ fn main() -> ExitCode {
         Task::Test(arguments) => test::run(&arguments),
         Task::Judge(arguments) => judge::run(&arguments),
         Task::Cases(arguments) => cases::run(&arguments),
+        Task::Wheel(arguments) => wheel::run(&arguments),
         Task::Tidy => tidy::run(),
         Task::Docs { check } => docs::run(check),
         Task::BenchTable { check } => results(pages::write, pages::differences, check),

@@ -288,3 +288,33 @@ WC_DEVICE void wc_add_halves(uint32_t* low, uint32_t* high, uint64_t value) {
     const uint32_t up = (uint32_t)(value >> 32) + (uint32_t)((uint32_t)(before + addend) < before);
     if (up != 0) atomicAdd(high, up);
 }
+
+// Whether an entry of a block's cache is the owner's: it is the first one's that asks for it. Zero owns nothing.
+WC_DEVICE bool wc_owns(uint32_t* entry, uint32_t owner) {
+    uint32_t found = *entry;
+    if (found == 0) found = wc_compare_swap(entry, 0u, owner);
+    return found == 0 || found == owner;
+}
+
+// Adds to a cell of a block's cache, or to that of the table in global memory.
+WC_DEVICE void wc_add_cached(bool is_cached, uint32_t* low, uint32_t* high, uint64_t* cell, uint64_t value) {
+    if (is_cached) {
+        wc_add_halves(low, high, value);
+    } else {
+        wc_add(cell, value);
+    }
+}
+WC_DEVICE void wc_add_cached(bool is_cached, double* cached, double* cell, double value) {
+    if (is_cached) {
+        wc_add(cached, value);
+    } else {
+        wc_add(cell, value);
+    }
+}
+WC_DEVICE void wc_max_cached(bool is_cached, uint64_t* cached, uint64_t* cell, uint64_t value) {
+    if (!is_cached) {
+        wc_max(cell, value);
+    } else if (*cached < value) {
+        wc_max(cached, value);
+    }
+}

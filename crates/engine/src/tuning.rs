@@ -86,6 +86,11 @@ pub struct Tuning {
     pub group_copies: u32,
     /// See `group_copies`.
     pub copies_bytes: usize,
+    /// Rows that come to groups in global memory, from which on blocks have a cache of their cells, and most bytes of
+    /// it.
+    pub cached_rows: u64,
+    /// See `cached_rows`.
+    pub cache_bytes: usize,
     /// Bytes of shared memory a warp that lanes' private cells of groups may take.
     pub private_bytes: usize,
     /// Rows below which private cells are not worth their zeroing.
@@ -178,7 +183,7 @@ impl Tuning {
     pub fn of(info: &DeviceInfo) -> Tuning {
         match info.emulated {
             // It has the tables of tests.
-            true => Tuning { skip_rows: 0, ..Tuning::default() },
+            true => Tuning { skip_rows: 0, cached_rows: 0, ..Tuning::default() },
             false => Tuning::default(),
         }
     }
@@ -226,6 +231,8 @@ impl Default for Tuning {
             small_tickets: 0.3,
             group_copies: 32,
             copies_bytes: 4 << 20,
+            cached_rows: 1 << 20,
+            cache_bytes: 12 << 10,
             private_bytes: 14 << 10,
             private_rows: 1 << 16,
             shared_bytes: 64 << 10,
@@ -312,6 +319,8 @@ impl FromStr for Tuning {
                 "small_tickets" => tuning.small_tickets = share()?,
                 "group_copies" => tuning.group_copies = number()?.clamp(1, 64),
                 "copies_bytes" => tuning.copies_bytes = number()? as usize,
+                "cached_rows" => tuning.cached_rows = number()?.into(),
+                "cache_bytes" => tuning.cache_bytes = number()? as usize,
                 "private_bytes" => tuning.private_bytes = number()? as usize,
                 "private_rows" => tuning.private_rows = number()?.into(),
                 "shared_bytes" => tuning.shared_bytes = number()? as usize,

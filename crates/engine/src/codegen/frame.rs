@@ -149,6 +149,47 @@ impl BoundSink {
             }
             Grouping::Dense | Grouping::Hashed => {}
         }
+        if bound.cached > 0 {
+            let offset = params.add("uint64_t", Argument::U64(cells_offset as u64));
+            let (entries, count) = (bound.cached, bound.cell_count);
+            let _ = writeln!(
+                before,
+                "    uint32_t* const cached = (uint32_t*)(shared + {offset});
+    uint32_t* const owners = cached + {};
+    for (uint32_t at = threadIdx.x; at < {}; at += blockDim.x) cached[at] = 0;
+    __syncthreads();",
+                2 * entries * count,
+                (2 * count + 1) * entries
+            );
+            let cells = params.add("uint64_t*", bound.memory.first_cell(bound));
+            let places = params.add("uint64_t", Argument::U64(bound.places));
+            let mark = match bound.grouping {
+                Grouping::Dense => {
+                    let seen = params.add(&format!("{}*", bound.mark_type()), Argument::Region(bound.memory.seen));
+                    format!("        {seen}[place] = {};\n", bound.mark("place"))
+                }
+                _ => String::new(),
+            };
+            let _ = write!(
+                after,
+                "    __syncthreads();
+    for (uint32_t entry = threadIdx.x; entry < {entries}; entry += blockDim.x) {{
+        if (owners[entry] == 0) continue;
+        const uint64_t place = owners[entry] - 1;
+{mark}"
+            );
+            for (index, op) in ops.iter().enumerate() {
+                let (word, at) = (bound.cached_cell(index), bound.cell_at((&cells, &places), index, "place"));
+                let line = match op {
+                    CellOp::Add => format!("wc_add({at}, (uint64_t)({word})[{entries}] << 32 | *({word}));"),
+                    CellOp::Max => format!("wc_max({at}, *(uint64_t*)({word}));"),
+                    CellOp::AddFloat => format!("wc_add((double*)({at}), *(double*)({word}));"),
+                    CellOp::AddFixed | CellOp::Limb => unreachable!("many limbs are not cached"),
+                };
+                let _ = writeln!(after, "        {line}");
+            }
+            after.push_str("    }\n");
+        }
         if let Some(runs) = &bound.runs {
             before.push_str(&runs.frame(params, cells_offset));
         }

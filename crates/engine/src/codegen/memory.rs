@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::arena::{Arena, Pointer, Region};
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::stop_memory::StopMemory;
+use crate::plan::cells::CellOp;
 use crate::plan::groups::GroupsPlan;
 use crate::plan::input::PipelineInput;
 use crate::plan::pipeline::PipelinePlan;
@@ -326,6 +327,13 @@ impl GroupsPlan {
             Some(words) => format!("{cells} + {place} * {words} + {cell}"),
             None => format!("{cells} + {cell} * {places} + {place}"),
         }
+    }
+
+    /// The cell of an entry of the block's cache: its lower half, behind those of all entries the upper ones, where it
+    /// is added to as halves, and 64 bits otherwise.
+    pub(crate) fn cached_cell(&self, cell: usize) -> String {
+        let each = if self.cells.cells.get(cell).is_none_or(|cell| cell.op == CellOp::Add) { 1 } else { 2 };
+        format!("cached + {} + entry * {each}", 2 * self.cached * cell)
     }
 }
 

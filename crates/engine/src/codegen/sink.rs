@@ -97,6 +97,14 @@ impl BoundSink {
     }
 }
 
+/// Tells whether the block's cache has an entry for the row's group, at `place` of the table.
+fn enter_cache(rows: &mut RowWriter, bound: &BoundGroups, place: &str) {
+    if bound.cached > 0 {
+        rows.line(&format!("const uint32_t entry = (uint32_t)({place}) & {};", bound.cached - 1));
+        rows.line(&format!("const bool is_cached = wc_owns(owners + entry, (uint32_t)({place}) + 1);"));
+    }
+}
+
 fn aggregate_row(
     rows: &mut RowWriter,
     groups: &[(Expr, DataType)],
@@ -138,8 +146,10 @@ fn aggregate_row(
             let mark_pointer = format!("{}*", bound.mark_type());
             let seen =
                 rows.with_emitter(|emitter| emitter.params.add(&mark_pointer, Argument::Region(bound.memory.seen)));
+            enter_cache(rows, bound, &group);
             // Looked at first: that comes from the cache, and writes of many rows to few groups wait for each other.
-            rows.line(&format!("if ({seen}[{group}] == 0) {seen}[{group}] = {};", bound.mark(&group)));
+            let alone = if bound.cached > 0 { "!is_cached && " } else { "" };
+            rows.line(&format!("if ({alone}{seen}[{group}] == 0) {seen}[{group}] = {};", bound.mark(&group)));
             group
         }
         Grouping::Hashed => {
@@ -159,6 +169,7 @@ fn aggregate_row(
                 }
             }
             rows.line(&full);
+            enter_cache(rows, bound, "place");
             "place".to_string()
         }
     };
@@ -220,11 +231,22 @@ fn aggregate_row(
             }
             Grouping::Dense | Grouping::Hashed => {
                 let at = bound.cell_at((&cells, &places), index, &place);
-                match cell.op {
-                    CellOp::Add => format!("wc_add({at}, {});", cell.value),
-                    CellOp::Max => format!("wc_max({at}, {});", cell.value),
-                    CellOp::AddFloat => format!("wc_add((double*)({at}), {});", cell.value),
-                    CellOp::AddFixed | CellOp::Limb => {
+                let cached = (bound.cached > 0).then(|| bound.cached_cell(index));
+                match (cell.op, cached) {
+                    (CellOp::Add, Some(cached)) => format!(
+                        "wc_add_cached(is_cached, {cached}, {cached} + {}, {at}, {});",
+                        bound.cached, cell.value
+                    ),
+                    (CellOp::Max, Some(cached)) => {
+                        format!("wc_max_cached(is_cached, (uint64_t*)({cached}), {at}, {});", cell.value)
+                    }
+                    (CellOp::AddFloat, Some(cached)) => {
+                        format!("wc_add_cached(is_cached, (double*)({cached}), (double*)({at}), {});", cell.value)
+                    }
+                    (CellOp::Add, None) => format!("wc_add({at}, {});", cell.value),
+                    (CellOp::Max, None) => format!("wc_max({at}, {});", cell.value),
+                    (CellOp::AddFloat, None) => format!("wc_add((double*)({at}), {});", cell.value),
+                    (CellOp::AddFixed | CellOp::Limb, _) => {
                         let apart = if bound.slot_words().is_some() { "1" } else { &places };
                         format!("wc_fixed_add({at}, {apart}, {});", cell.value)
                     }

@@ -6,7 +6,7 @@
 //! | SUM of integers, decimals | one sum where the value range times the row count fits 64 bits, else the sums of the lower 32 bits (unsigned) and of the rest: exact and free of order below 2³² rows, which a scan counts that multiplies its rows; of decimals whose rest may leave 64 bits, the sums of 32 bits, of the next 32 and of the rest; a value raises that so many of would leave 38 digits. A total of integers that leaves 64 bits raises |
 //! | SUM of integers that wrap | sum modulo 2⁶⁴ |
 //! | SUM of floats | double sum, order undefined |
-//! | exact SUM of integers as doubles | their sum, where doubles hold each of them and 63 bits the sum |
+//! | SUM of integers as doubles | their sum, where doubles hold each of them and 63 bits the sum |
 //! | exact SUM of floats | limbs of a fixed-point number ([`crate::plan::float_limbs`]) and a word that counts what is not finite: exact and free of order below 2³⁰ rows |
 //! | MIN, MAX | largest image under a map to unsigned integers that keeps (MAX) or turns (MIN) the order |
 //! | what unites accumulators | the cells of the scanned groups: sums are added up, extremes keep the largest image |
@@ -19,15 +19,13 @@ use std::sync::Arc;
 use arrow::datatypes::DataType;
 use warpcube_column::Dictionary;
 
-use crate::error::{EngineError, Result, unsupported};
-use crate::facts::{DECIMAL_MAX, Facts, Validity, analyse, validity};
+use crate::error::Result;
+use crate::facts::{Facts, Validity, analyse, validity};
 use crate::ir::{AggregateCall, AggregateKind, Expr, Overflow, Ty};
 use crate::plan::float_limbs::FloatLimbs;
 
-/// Rows below which limbs of 32 bits do not overflow a cell.
-const FIXED_ROWS_MAX: u64 = 1 << 30;
-/// Rows below which lower parts of 32 bits do not overflow one.
-const WIDE_ROWS_MAX: u64 = 1 << 32;
+/// Rows below which lower parts of 32 bits do not overflow a cell.
+pub(super) const WIDE_ROWS_MAX: u64 = 1 << 32;
 
 /// How a cell takes a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -238,14 +236,6 @@ impl CallInput {
     }
 }
 
-/// Most that the integers differ from zero which an argument has as doubles, if doubles hold all of them.
-fn of_integers(argument: &Expr, registers: &[Option<Facts>], overflow: Overflow) -> Result<Option<u128>> {
-    let Expr::Cast(inner, Ty::F64) = argument else { return Ok(None) };
-    let value = analyse(&[inner.as_ref()], registers, overflow)?.0.remove(0);
-    let most = value.bounds().map(|(low, high)| low.unsigned_abs().max(high.unsigned_abs()));
-    Ok(most.filter(|most| !value.ty.is_float() && value.dictionary.is_none() && *most <= 1 << 53))
-}
-
 fn same(one: &Option<Expr>, other: &Option<Expr>) -> bool {
     match (one, other) {
         (Some(one), Some(other)) => one.is_same(other),
@@ -342,7 +332,7 @@ impl Accumulators {
     }
 
     /// Index of a cell, shared with an equal one.
-    fn cell(&mut self, op: CellOp, part: Part, call: Option<usize>, most: Option<u128>) -> usize {
+    pub(super) fn cell(&mut self, op: CellOp, part: Part, call: Option<usize>, most: Option<u128>) -> usize {
         let call = call.filter(|call| part != Part::One || self.inputs[*call].is_conditional());
         let is_equal = |known: &Cell| {
             let same_rows = match (known.call, call) {
@@ -389,8 +379,14 @@ impl Accumulators {
         let is_conditional = self.inputs[position].is_conditional();
         let count = is_conditional.then(|| self.cell(CellOp::Add, Part::One, Some(position), Some(1)));
         let read = match call.kind {
-            AggregateKind::Sum => self.sum(position, &value, bounds)?,
-            AggregateKind::ExactSum => self.exact_sum(position, (argument, &value), registers, bounds)?,
+            AggregateKind::Sum | AggregateKind::ExactSum => {
+                let is_exact = call.kind == AggregateKind::ExactSum;
+                match self.sum_of_integers(position, argument, registers, bounds)? {
+                    Some(sum) => sum,
+                    None if is_exact => self.exact_sum(position, (argument, &value), registers, bounds)?,
+                    None => self.sum(position, &value, bounds)?,
+                }
+            }
             kind => self.extreme(position, &value, kind == AggregateKind::Min)?,
         };
         self.push(read, call, count, value.dictionary);
@@ -399,105 +395,6 @@ impl Accumulators {
 
     fn push(&mut self, read: Read, call: &AggregateCall, count: Option<usize>, dictionary: Option<Arc<Dictionary>>) {
         self.outputs.push(Output { read, data_type: call.data_type.clone(), count, dictionary });
-    }
-
-    /// Most rows, fewer than `limit`: where joins may have more, the scan counts their matches up to half of it. None
-    /// if there may be as many without.
-    fn rows_below(&mut self, limit: u64, bounds: SumBounds) -> Option<u64> {
-        if bounds.rows < limit {
-            return Some(bounds.rows.max(1));
-        }
-        let matches = (limit / 2).checked_sub(bounds.unmatched?)?;
-        self.matches_max = Some(self.matches_max.map_or(matches, |most| most.min(matches)));
-        Some(limit / 2)
-    }
-
-    fn sum(&mut self, call: usize, value: &Facts, bounds: SumBounds) -> Result<Read> {
-        if value.dictionary.is_some() || value.ty == Ty::Bool {
-            return unsupported("a sum of strings or truth values");
-        }
-        if value.ty.is_float() {
-            return Ok(Read::Float(self.cell(CellOp::AddFloat, Part::Float, Some(call), None)));
-        }
-        let most = value.bounds().map(|(low, high)| low.unsigned_abs().max(high.unsigned_abs()));
-        let stays_below = |most: Option<u128>, rows: u64, limit: u128| {
-            most.and_then(|most| most.checked_mul(rows.max(1).into())).is_some_and(|sum| sum < limit)
-        };
-        let is_unsigned = value.ty.bounds().is_some_and(|(low, _)| low == 0);
-        let fits = |rows: u64| stays_below(most, rows, if is_unsigned { 1 << 64 } else { 1 << 63 });
-        let wraps = value.ty != Ty::I128 && bounds.overflow == Overflow::Wrap;
-        if fits(bounds.rows) || wraps {
-            return Ok(Read::Integer(self.cell(CellOp::Add, Part::Integer, Some(call), most)));
-        }
-        let Some(rows) = self.rows_below(WIDE_ROWS_MAX, bounds) else {
-            return unsupported(format!("a sum past 64 bits over {} rows, 2³² or more", bounds.rows));
-        };
-        if fits(rows) {
-            return Ok(Read::Integer(self.cell(CellOp::Add, Part::Integer, Some(call), most)));
-        }
-        // Upper parts are summed in 63 bits, lower ones (32 bits each) in 64.
-        let high_fits = stays_below(most.map(|most| (most >> 32) + 1), rows, 1 << 63);
-        if value.ty != Ty::I128 && !high_fits {
-            return unsupported(format!("a sum of integers past 95 bits over {rows} rows"));
-        }
-        let is_checked = !high_fits && !stays_below(most, rows, 10u128.pow(38));
-        if is_checked && bounds.overflow == Overflow::Wrap {
-            return unsupported("a sum of decimals that may exceed 38 digits");
-        }
-        let most = is_checked.then(|| DECIMAL_MAX / i128::from(rows.max(1)));
-        let mut cell = |part| self.cell(CellOp::Add, part, Some(call), None);
-        let low = cell(Part::Low);
-        let middle = (!high_fits).then(|| cell(Part::Middle));
-        let signed = value.ty != Ty::I128 && !is_unsigned;
-        let high = cell(if high_fits { Part::High { signed } } else { Part::Highest });
-        Ok(Read::Wide { low, middle, high, most })
-    }
-
-    /// The limbs of a float: those of a window, or all of them, of which usually two or three change.
-    fn exact_sum(
-        &mut self,
-        call: usize,
-        (argument, value): (&Expr, &Facts),
-        registers: &[Option<Facts>],
-        bounds: SumBounds,
-    ) -> Result<Read> {
-        if !value.ty.is_float() {
-            return Err(EngineError::Malformed(format!("an exact sum of floats over {:?}", value.ty)));
-        }
-        if let Some(most) = of_integers(argument, registers, bounds.overflow)?
-            && most.checked_mul(bounds.rows.max(1).into()).is_some_and(|sum| sum < 1 << 63)
-        {
-            return Ok(Read::Nearest(self.cell(CellOp::Add, Part::Integer, Some(call), Some(most))));
-        }
-        if self.rows_below(FIXED_ROWS_MAX, bounds).is_none() {
-            return unsupported(format!("an exact sum of floats over {} rows, 2³⁰ or more", bounds.rows));
-        }
-        let window = match bounds.whole_sums {
-            true => FloatLimbs::WHOLE,
-            false => FloatLimbs::guess(argument, &|register| registers.get(register)?.as_ref()),
-        };
-        let mut limb = |limb: usize| {
-            let (op, part) = match bounds.whole_sums {
-                true if limb == 0 => (CellOp::AddFixed, Part::Limbs),
-                true => (CellOp::Limb, Part::Limb(limb)),
-                false => (CellOp::Add, Part::Limb(limb)),
-            };
-            self.cell(op, part, Some(call), None)
-        };
-        let cell = limb(0);
-        (1..window.limbs).for_each(|index| _ = limb(index));
-        let infinite = self.cell(CellOp::Add, Part::Infinite, Some(call), None);
-        Ok(Read::Fixed { cell, window, infinite })
-    }
-
-    fn extreme(&mut self, call: usize, value: &Facts, turned: bool) -> Result<Read> {
-        if value.ty == Ty::I128 && !value.is_narrow() {
-            return unsupported("MIN or MAX of decimals wider than 64 bits");
-        }
-        let float = value.ty.is_float();
-        let signed = float || matches!(value.ty, Ty::I8 | Ty::I16 | Ty::I32 | Ty::I64 | Ty::I128);
-        let part = Part::Image { signed, turned, float };
-        Ok(Read::Image { cell: self.cell(CellOp::Max, part, Some(call), None), signed, turned, float })
     }
 }
 
@@ -565,12 +462,12 @@ mod tests {
 
     #[test]
     fn integers_as_doubles_have_no_limbs() {
-        let exact = |register| {
-            let double = Expr::Cast(Box::new(Expr::Reg(register)), Ty::F64);
-            call(AggregateKind::ExactSum, Some(double))
-        };
-        let known = cells(&[exact(2), call(AggregateKind::Sum, Some(Expr::Reg(2)))], false);
-        assert_eq!((known.outputs[0].read, known.outputs[1].read), (Read::Nearest(0), Read::Integer(1)));
+        let double = |register| Some(Expr::Cast(Box::new(Expr::Reg(register)), Ty::F64));
+        let exact = |register| call(AggregateKind::ExactSum, double(register));
+        let quick = call(AggregateKind::Sum, double(2));
+        let known = cells(&[exact(2), call(AggregateKind::Sum, Some(Expr::Reg(2))), quick], false);
+        let read: Vec<Read> = known.outputs.iter().map(|output| output.read).collect();
+        assert_eq!(read, [Read::Nearest(0), Read::Integer(1), Read::Nearest(0)]);
         // Not all integers of 64 bits are doubles.
         let wide = [registers(), vec![Some(Facts::new(Ty::I64, false, Ty::I64.bounds()))]].concat();
         let bounds = SumBounds { rows: 9, unmatched: None, whole_sums: false, overflow: Overflow::Raise };

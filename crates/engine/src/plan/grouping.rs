@@ -10,7 +10,7 @@ use crate::ir::{AggregateCall, Expr};
 use crate::plan::blocks::{LARGE_WARPS, QUEUE_BYTES_MAX, SMALL_BLOCK};
 use crate::plan::cells::{Accumulators, Cell, CellOp, Part, Read, SumBounds, United};
 use crate::plan::group_values::aggregate_facts;
-use crate::plan::groups::{Adding, Grouping, GroupsPlan};
+use crate::plan::groups::{Adding, Grouping, GroupsPlan, entry_bytes};
 use crate::plan::growth::{GROUP_SLOTS_MAX, grown};
 use crate::plan::input::{Branch, PipelineInput};
 use crate::plan::keys::KeyPack;
@@ -105,6 +105,10 @@ pub(crate) fn plan(
         }
         _ => 1,
     };
+    let cached = match grouping {
+        Grouping::Dense | Grouping::Hashed if copies == 1 && runs.is_none() => question.cached(),
+        _ => 0,
+    };
     let columns = groups.iter().zip(&values).map(|((_, ty), value)| (ty.clone(), value.dictionary.clone())).collect();
     let mut plan = GroupsPlan {
         grouping,
@@ -114,6 +118,7 @@ pub(crate) fn plan(
         places,
         grows: grouping == Grouping::Hashed && ordered.is_none() && slots < most && !input.has_limit,
         copies,
+        cached,
         seed: input.table_seed(),
         cells,
         cell_count,
@@ -150,6 +155,17 @@ struct Question<'a> {
 impl Question<'_> {
     fn only_sums(&self) -> bool {
         self.cells.cells.iter().all(|cell| cell.op == CellOp::Add)
+    }
+
+    /// Entries of a block's cache of cells, where enough rows come to the sink and a cache can hold what they add to.
+    fn cached(&self) -> usize {
+        let (tuning, cells) = (self.input.tuning, &self.cells.cells);
+        let is_worth = self.share * self.rows as f64 >= tuning.cached_rows as f64;
+        if cells.is_empty() || !is_worth || cells.iter().any(|cell| cell.op.is_of_many_limbs()) {
+            return 0;
+        }
+        let most = tuning.cache_bytes / entry_bytes(cells.len());
+        most.checked_ilog2().filter(|bits| *bits >= 5).map_or(0, |bits| 1 << bits)
     }
 
     /// Whether many rows fall into each group.

@@ -64,6 +64,10 @@ pub(crate) struct GroupsPlan {
     /// Copies of the cells, a power of two: blocks take them in turn, so that atomic operations of many rows on few
     /// groups seldom meet. Their sum is the cell.
     pub(crate) copies: u64,
+    /// Entries of a block's cache of cells in shared memory, a power of two; zero where there is none. An entry is its
+    /// first group's: groups that many rows fall into are likely to have one, and their rows meet in shared memory. The
+    /// rows of other groups add to the table.
+    pub(crate) cached: usize,
     /// What hashes are seeded with.
     pub(crate) seed: u64,
     /// What rows add to, and how results are read of it.
@@ -186,13 +190,19 @@ impl GroupsPlan {
         }
     }
 
-    /// Shared memory a block for its cells, in bytes: lower halves, upper halves, marks.
+    /// Shared memory a block for its cells, in bytes: lower halves, upper halves, marks; or its cache of cells and who
+    /// owns the entries.
     pub(crate) fn block_bytes(&self) -> usize {
         match self.grouping {
             Grouping::Shared => (self.pack.domain as usize * (self.cell_count * 8 + 1)).next_multiple_of(16),
-            _ => 0,
+            _ => self.cached * entry_bytes(self.cell_count),
         }
     }
+}
+
+/// Bytes of an entry of a block's cache of cells: the cells, and the place of their group plus one.
+pub(crate) fn entry_bytes(cells: usize) -> usize {
+    8 * cells + 4
 }
 
 /// How a pipeline adds to a cell.

@@ -31,6 +31,7 @@ pub(crate) mod shared;
 pub(crate) mod sink;
 pub(crate) mod split;
 mod splitting;
+mod sums;
 pub(crate) mod table;
 mod tables;
 pub(crate) mod tickets;
