@@ -13,22 +13,22 @@ pub(crate) fn root() -> PathBuf {
     here.parent().unwrap_or(here).to_path_buf()
 }
 
-/// Cargo, the one that runs this program where there is one. What cargo sets for this package is taken away: build
-/// scripts that read it would run anew, and all that stands on them would be compiled anew.
+/// Cargo, the one that runs this program where there is one.
 pub(crate) fn cargo() -> Command {
-    let mut command = program(&std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
+    program(&std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()))
+}
+
+/// A program that will run in the workspace's root with nothing to read. What cargo sets for this package is taken
+/// away: in a build that the program starts, build scripts that read it would run anew, and all that stands on them
+/// would be compiled anew.
+pub(crate) fn program(name: &str) -> Command {
+    let mut command = Command::new(name);
+    command.current_dir(root()).stdin(Stdio::null());
     for (name, _) in std::env::vars_os() {
         if name.to_str().is_some_and(|name| name.starts_with("CARGO_MANIFEST_") || name.starts_with("CARGO_PKG_")) {
             command.env_remove(name);
         }
     }
-    command
-}
-
-/// A program that will run in the workspace's root with nothing to read.
-pub(crate) fn program(name: &str) -> Command {
-    let mut command = Command::new(name);
-    command.current_dir(root()).stdin(Stdio::null());
     command
 }
 

@@ -21,7 +21,7 @@ use warpcube_column::Dictionary;
 
 use crate::error::Result;
 use crate::facts::{Facts, Validity, analyse, validity};
-use crate::ir::{AggregateCall, AggregateKind, Expr, Overflow, Ty};
+use crate::ir::{AggregateCall, AggregateKind, Expr, Overflow};
 use crate::plan::float_limbs::FloatLimbs;
 
 /// Rows below which lower parts of 32 bits do not overflow a cell.
@@ -401,6 +401,7 @@ impl Accumulators {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ir::Ty;
 
     fn registers() -> Vec<Option<Facts>> {
         let integer = |nullable| Some(Facts::new(Ty::I64, nullable, Some((0, 99))));
