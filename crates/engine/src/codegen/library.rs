@@ -15,9 +15,9 @@ const FIXED_MARK: &str = "wc_fixed";
 /// Values of groups that another pipeline scans and what is computed of them in 256 bits, with their marks.
 const GROUP_VALUES: &str = include_str!("../../kernels/group_values.cuh");
 const GROUP_VALUES_MARKS: [&str; 3] = ["wc_of_order", "wc_deviations", "wc_quotient"];
-/// Windows, with their marks.
+/// Windows, with the mark of the kernel that each has.
 const WINDOWS: &str = include_str!("../../kernels/windows.cuh");
-const WINDOWS_MARKS: [&str; 3] = ["wc_tile", "wc_between", "wc_largest"];
+const WINDOWS_MARK: &str = "wc_window_span";
 /// Preaggregation of runs, with its mark.
 const RUNS: &str = include_str!("../../kernels/runs.cuh");
 const RUNS_MARK: &str = "wc_find_runs";
@@ -48,7 +48,7 @@ pub(crate) fn with_library(name: impl Into<String>, source: String) -> Program {
         (GROUP_VALUES, has(&GROUP_VALUES_MARKS)),
         (EXPAND, has(&[EXPAND_MARK])),
         (RUNS, has(&[RUNS_MARK])),
-        (WINDOWS, has(&WINDOWS_MARKS)),
+        (WINDOWS, has(&[WINDOWS_MARK])),
         (STOPS, has(&STOPS_MARKS)),
     ] {
         library.extend(is_called.then_some(text));

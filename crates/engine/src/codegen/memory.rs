@@ -382,7 +382,7 @@ pub(crate) fn lay_out_result(arena: &mut Arena, plan: &ResultPlan) -> Region {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RankedMemory {
     /// Ranks; zero where there is no row, or one that does not pass. Of candidates that the scan's last block sorts,
-    /// those that were appended, and undefined behind them.
+    /// those that were appended, and undefined behind them. Ranks without a bit of the row have no gaps.
     pub(crate) ranks: Region,
     /// Their tails, likewise, where ranks have tails.
     pub(crate) tails: Option<Region>,
@@ -393,8 +393,9 @@ pub(crate) struct RankedMemory {
 impl RankedMemory {
     fn lay_out(arena: &mut Arena, plan: &TopPlan, ranked: &RankedPlan) -> RankedMemory {
         let bytes = ranked.count as usize * plan.ranks.element().bytes();
-        // The last block reads the ranks that were appended, and no others.
-        let mut region = || if plan.by_last_block { arena.scratch(bytes) } else { arena.zeroed(bytes) };
+        // The last block reads the ranks that were appended, and no others; ranks by place without gaps are all written.
+        let are_written = plan.by_last_block || plan.ranks.row_bits == 0;
+        let mut region = || if are_written { arena.scratch(bytes) } else { arena.zeroed(bytes) };
         let (ranks, tails) = (region(), plan.ranks.tail_bits.map(|_| region()));
         let [best, order] = plan.best_bytes(ranked);
         // The selection leaves places alone that no rank has taken.

@@ -48,5 +48,6 @@ mod strings;
 mod tables;
 pub(crate) mod topk;
 mod vectors;
+mod window_runs;
 pub(crate) mod windows;
 mod zones;

@@ -5,7 +5,8 @@
 //! heads of runs ─ scan: numbers of runs ─ first rows of runs, values ─ scans of values ─ columns
 //! ```
 //!
-//! Before the columns come lists of the rows that have a value, and the levels of segment trees.
+//! Only the last kernel is always there. Before it come lists of the rows that have a value, and the levels of segment
+//! trees. It goes through tiles of rows, a tile a warp, and finds the bounds of their runs (`kernels/windows.cuh`).
 
 use std::fmt::Write;
 
@@ -14,6 +15,7 @@ use crate::codegen::expr::{Value, c_type, c_type_of};
 use crate::codegen::memory::TopMemory;
 use crate::codegen::params::{Argument, ParamList};
 use crate::codegen::result_rows::StoredRow;
+use crate::codegen::window_runs::SortedRows;
 use crate::ir::{Frame, FrameBound, Literal, Ty, WindowFunction};
 use crate::plan::row_layout::RowLayout;
 use crate::plan::top::{ROWS_WORD, TopPlan};
@@ -27,16 +29,21 @@ pub(crate) const COLUMNS: &str = "window_columns";
 pub(crate) const LISTS: &str = "window_lists";
 pub(crate) const TREE: &str = "window_tree";
 
+/// Rows of a tile that a lane has where there are few columns; otherwise it has one, and the kernel a quarter of the
+/// text.
+const SLOTS: usize = 4;
+const FEW_COLUMNS: usize = 2;
+
 /// Most rows that an offset counts: more than there are.
 const OFFSET_MAX: i64 = 1 << 40;
 
 /// Where windows lie, and what their kernels take.
 #[derive(Debug, Clone)]
 pub(crate) struct BoundWindows {
-    /// A level: `uint32_t` a row, whether a run begins with it, then the number of its run; nothing where keys tell it.
+    /// A level: `uint32_t` a row, whether a run begins with it, then the number of its run; nothing where runs are not
+    /// numbered.
     pub(crate) numbers: Vec<Region>,
-    /// A level: `uint32_t` a run, its first row; the number of rows behind the last one. Where keys tell the run, for
-    /// each of their values the first row, then for each the row behind the last one.
+    /// A level: `uint32_t` a run, its first row; the number of rows behind the last one. Nothing where nothing asks.
     starts: Vec<Region>,
     /// A scan: 4 or 8 bytes a row. A tree: `uint64_t` a node, the root at 1, the two below node n at 2n and 2n + 1.
     pub(crate) scans: Vec<Region>,
@@ -60,8 +67,8 @@ impl BoundWindows {
             None => arena.scratch(rows_bytes(scan.element().bytes())),
         };
         let scans = plan.scans.iter().map(&mut scan).collect();
-        let numbers_bytes = |level: &Level| if level.values.is_none() { rows_bytes(4) } else { 0 };
-        let starts_bytes = |level: &Level| level.values.map_or(rows_bytes(4) + 4, |values| 8 * values as usize);
+        let numbers_bytes = |level: &Level| if level.is_numbered { rows_bytes(4) } else { 0 };
+        let starts_bytes = |level: &Level| if level.has_starts { rows_bytes(4) + 4 } else { 0 };
         let mut scratch = |bytes: usize| arena.scratch(bytes);
         BoundWindows {
             numbers: plan.levels.iter().map(numbers_bytes).map(&mut scratch).collect(),
@@ -87,15 +94,12 @@ impl BoundWindows {
         let windows = &self;
         let (params, body) = (ParamList::default, String::new);
         let kernel = || Kernel { top, memory, pipeline, plan, windows, params: params(), body: body() };
-        let (heads_params, heads) = kernel().heads();
-        let (starts_params, starts) = kernel().starts();
+        let (heads_params, heads) = plan.has_numbers().then(|| kernel().heads()).unwrap_or_default();
+        let (starts_params, starts) = plan.has_starts().then(|| kernel().starts()).unwrap_or_default();
         let (columns_params, columns) = kernel().columns(control);
-        let (lists_params, lists) = match plan.lists.is_empty() {
-            true => Default::default(),
-            false => kernel().lists(),
-        };
+        let (lists_params, lists) = (!plan.lists.is_empty()).then(|| kernel().lists()).unwrap_or_default();
         let has_trees = plan.scans.iter().any(|scan| matches!(scan.scanned, Scanned::Tree { .. }));
-        let tree = if has_trees { kernel().tree() } else { String::new() };
+        let (_, tree) = has_trees.then(|| kernel().tree()).unwrap_or_default();
         let source = heads + &starts + &columns + &lists + &tree;
         (BoundWindows { heads_params, starts_params, columns_params, lists_params, ..self }, source)
     }
@@ -132,78 +136,35 @@ impl Kernel<'_> {
 
     /// The kernel over as many rows as `count` tells, at most.
     fn finish(self, name: &str, count: &str) -> (ParamList, String) {
-        let (name, body) = (format!("{name}_{}", self.pipeline), self.body);
-        let declaration = self.params.declaration(&format!("{name}_params"));
-        let text = format!(
-            "WC_KERNEL({name}, {name}_params, 256, 1) {{
-    const uint64_t step = (uint64_t)gridDim.x * blockDim.x;
+        let body = format!(
+            "    const uint64_t step = (uint64_t)gridDim.x * blockDim.x;
     for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < {count}; i += step) {{
-{body}    }}
-}}
-"
+{}    }}
+",
+            self.body
         );
+        self.kernel(name, &body)
+    }
+
+    /// The kernel of this text.
+    fn kernel(self, name: &str, body: &str) -> (ParamList, String) {
+        let name = format!("{name}_{}", self.pipeline);
+        let declaration = self.params.declaration(&format!("{name}_params"));
+        let text = format!("WC_KERNEL({name}, {name}_params, 256, 1) {{\n{body}}}\n");
         (self.params, declaration + &text)
     }
 
-    /// Declares the rank of row `i` in order, and that of the row before it, and their tails if ranks have some.
-    fn declare_ranks(&mut self) -> Vec<&'static str> {
-        let (ranks, memory) = (&self.top.ranks, self.memory.candidates);
-        let c_type = ranks.c_type();
-        let (of_rank, is_by_order) = match (self.top.sorts(), self.top.leaves_ranks()) {
-            (false, _) => (memory.best[0], false),
-            (true, true) => (self.memory.scratch, false),
-            (true, false) => (memory.ranks, true),
-        };
-        let (at, before) = match is_by_order {
-            false => ("i".to_string(), "i - 1".to_string()),
-            true => {
-                let order = self.pointer(&format!("const {}", self.top.number_type()), memory.best[1]);
-                (format!("{order}[i]"), format!("{order}[i - 1]"))
-            }
-        };
-        let mut regions = vec![("rank", of_rank)];
-        regions.extend(memory.tails.map(|tails| ("tail", tails)));
-        self.line(&format!("const uint64_t at = {at}, before = i > 0 ? (uint64_t){before} : at;"));
-        for (name, region) in &regions {
-            let values = self.pointer(&format!("const {c_type}"), *region);
-            self.line(&format!("const {c_type} {name} = {values}[at], last_{name} = {values}[before];"));
-        }
-        regions.into_iter().map(|(name, _)| name).collect()
-    }
-
-    /// Writes, for each level, whether a run begins with the row at a place of the order; where keys tell the run, its
-    /// first row and the one behind the run before.
+    /// Writes, for each level whose runs are numbered, whether a run begins with the row at a place of the order.
     fn heads(mut self) -> (ParamList, String) {
         let (room, rows) = (self.number(self.top.k), self.rows());
-        let names = self.declare_ranks();
-        let is_row = match names.last() {
-            _ if self.top.ranks.row_bits == 0 => String::new(),
-            Some(name) => format!("{name} != 0 && "),
-            None => String::new(),
-        };
-        let levels = self.plan.levels.iter().zip(self.windows.numbers.iter().zip(&self.windows.starts));
-        for (level, (numbers, starts)) in levels {
-            let shift = self.number(level.shift.into());
-            let differs = match level.in_tail {
-                false => format!("(rank >> (uint32_t){shift}) != (last_rank >> (uint32_t){shift})"),
-                true => {
-                    let tails = format!("(tail >> (uint32_t){shift}) != (last_tail >> (uint32_t){shift})");
-                    format!("rank != last_rank || {tails}")
-                }
-            };
-            let is_head = format!("{is_row}(i == 0 || {differs})");
-            let Some(values) = level.values else {
+        for (level, numbers) in self.windows.numbers.iter().enumerate() {
+            if self.plan.levels[level].is_numbered {
+                let sorted = SortedRows { top: self.top, memory: self.memory, levels: &self.plan.levels };
+                let same = sorted.same(level, &mut self.params);
+                self.line(&same);
                 let numbers = self.pointer("uint32_t", *numbers);
-                self.line(&format!("{numbers}[i] = {is_head};"));
-                continue;
-            };
-            let (starts, values) = (self.pointer("uint32_t", *starts), self.number(values));
-            let value = |rank: &str| format!("(uint64_t)({rank} >> (uint32_t){shift})");
-            self.line(&format!("if ({is_head}) {{"));
-            self.line(&format!("    {starts}[{}] = (uint32_t)i;", value("rank")));
-            self.line(&format!("    if (i > 0) {starts}[{values} + {}] = (uint32_t)i;", value("last_rank")));
-            self.line("}");
-            self.line(&format!("if (i + 1 == {rows}) {starts}[{values} + {}] = (uint32_t)(i + 1);", value("rank")));
+                self.line(&format!("{numbers}[i] = i < {rows} && (i == 0 || !same{level}(i - 1, i));"));
+            }
         }
         self.finish(HEADS, &room)
     }
@@ -214,7 +175,7 @@ impl Kernel<'_> {
         self.declare_columns();
         self.line(&format!("const bool is_row = i < {rows};"));
         let levels = self.windows.numbers.iter().zip(&self.windows.starts).zip(&self.plan.levels);
-        for ((numbers, starts), _) in levels.filter(|(_, level)| level.values.is_none()) {
+        for ((numbers, starts), _) in levels.filter(|(_, level)| level.has_starts) {
             let (numbers, starts) = (self.pointer("const uint32_t", *numbers), self.pointer("uint32_t", *starts));
             self.line("if (is_row) {");
             self.line(&format!("    const uint32_t number = {numbers}[i];"));
@@ -223,6 +184,9 @@ impl Kernel<'_> {
             self.line("}");
         }
         for (scan, region) in self.plan.scans.iter().zip(&self.windows.scans) {
+            if self.plan.scanned_as_is(scan).is_some() {
+                continue;
+            }
             let mut counts = vec!["is_row".to_string()];
             counts.extend(scan.output.and_then(|output| self.valid(output, "i")));
             if let Some(filter) = scan.filter {
@@ -264,50 +228,40 @@ impl Kernel<'_> {
     }
 
     /// Writes the nodes of a level of a tree, so many from that number on.
-    fn tree(mut self) -> String {
+    fn tree(mut self) -> (ParamList, String) {
         let (nodes, count) = (self.params.add("uint64_t*", Argument::U64(0)), self.number(0));
         self.line(&format!("const uint64_t node = {count} + i;"));
         self.line(&format!("const uint64_t left = {nodes}[2 * node], right = {nodes}[2 * node + 1];"));
         self.line(&format!("{nodes}[node] = left > right ? left : right;"));
-        self.finish(TREE, &count).1
+        self.finish(TREE, &count)
     }
 
     /// Writes the columns.
     fn columns(mut self, control: Region) -> (ParamList, String) {
-        let (rows, control) = (self.rows(), self.pointer("uint64_t", control));
+        let (count, control) = (self.rows(), self.pointer("uint64_t", control));
         self.declare_columns();
-        if self.plan.levels.iter().any(|level| level.values.is_some()) {
-            self.declare_ranks();
-        }
-        for (level, Level { shift, values, .. }) in self.plan.levels.iter().enumerate() {
-            let starts = self.pointer("const uint32_t", self.windows.starts[level]);
-            let (first, end) = match values {
-                Some(values) => {
-                    let (shift, values) = (self.number((*shift).into()), self.number(*values));
-                    self.line(&format!("const uint64_t value_of{level} = (uint64_t)(rank >> (uint32_t){shift});"));
-                    (format!("value_of{level}"), format!("{values} + value_of{level}"))
-                }
-                None => {
-                    let numbers = self.pointer("const uint32_t", self.windows.numbers[level]);
-                    self.line(&format!("const uint32_t number{level} = {numbers}[i];"));
-                    (format!("number{level} - 1"), format!("number{level}"))
-                }
-            };
-            self.line(&format!("const int64_t first{level} = {starts}[{first}], end{level} = {starts}[{end}];"));
+        for (level, numbers) in self.windows.numbers.iter().enumerate() {
+            if self.plan.levels[level].is_numbered {
+                let numbers = self.pointer("const uint32_t", *numbers);
+                self.line(&format!("const uint32_t number{level} = {numbers}[i];"));
+            }
         }
         let (layout, first): (&RowLayout, usize) = (&self.plan.row, self.top.row.words());
         let mut stored = StoredRow::of(layout, Some("places".into()));
         self.line(&format!("uint64_t* const out = columns + (uint64_t){first} * places + i;"));
         for (position, call) in self.plan.calls.iter().enumerate() {
             let facts = self.plan.facts[position].clone();
-            let (code, valid) = self.call(position, call, (&rows, &control));
+            let (code, valid) = self.call(position, call, ("rows", &control));
             let c_type = c_type_of(&facts);
             self.line(&format!("const {c_type} value{position} = ({c_type})({code});"));
             let value = Value::new(facts, format!("value{position}"), valid);
             stored.value(&value).iter().for_each(|line| self.line(line));
         }
         stored.validity().iter().for_each(|line| self.line(line));
-        self.finish(COLUMNS, &rows)
+        let slots = if self.plan.calls.len() <= FEW_COLUMNS { SLOTS } else { 1 };
+        let sorted = SortedRows { top: self.top, memory: self.memory, levels: &self.plan.levels };
+        let text = sorted.over_runs(&self.body, slots, &mut self.params);
+        self.kernel(COLUMNS, &format!("    const uint64_t rows = {count};\n{text}"))
     }
 
     /// The number of rows, which the device knows.

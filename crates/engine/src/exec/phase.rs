@@ -59,10 +59,11 @@ impl Scanned {
     }
 }
 
-/// A region of so many elements.
+/// So many elements of a region, from a distance in bytes on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Slice {
     pub(crate) region: Region,
+    pub(crate) distance: usize,
     pub(crate) element: Element,
     pub(crate) len: u64,
 }
@@ -77,8 +78,8 @@ pub(crate) enum Primitive<'a> {
     Select { selection: &'a Selection, ranks: Slice, best: Slice, rows: Slice, scratch: Region },
     /// The places of rows by their keys, the most significant one first; without places the keys alone.
     Sort { sort: &'a Sort, keys: Vec<Slice>, rows: Option<Slice>, scratch: Region },
-    /// Values are joined with all before them.
-    Scan { scan: &'a Scan, values: Slice, scratch: Region },
+    /// Values are joined with all before them, which may be written where they lie.
+    Scan { scan: &'a Scan, values: Slice, joined: Slice, scratch: Region },
     /// Values are joined with those before them in a run of equal keys.
     ScanKeyed { scan: &'a ScanKeyed, keys: Slice, values: Slice, scratch: Region },
 }
@@ -110,7 +111,7 @@ impl Phase<'_> {
         got: &mut HostOutputs,
     ) -> Result<()> {
         let at = |region: Region| layout.offset(region);
-        let slice = |of: &Slice| DeviceSlice::new(arena, at(of.region), of.element, of.len);
+        let slice = |of: &Slice| DeviceSlice::new(arena, at(of.region) + of.distance, of.element, of.len);
         match self {
             Phase::Launch(Launch { kernel, shape, operands, early }) => {
                 let params = operands.iter().fold(Params::new(), |params, (operand, scan)| match operand {
@@ -145,10 +146,9 @@ impl Phase<'_> {
                 let rows = rows.as_ref().map(slice).transpose()?;
                 sort.launch(work, &keys, rows.as_ref(), &scratch)?;
             }
-            Phase::Primitive(Primitive::Scan { scan, values, scratch }) => {
+            Phase::Primitive(Primitive::Scan { scan, values, joined, scratch }) => {
                 let scratch = arena.part(at(*scratch), scratch.bytes())?;
-                let values = slice(values)?;
-                scan.launch(work, &values, &values, &scratch)?;
+                scan.launch(work, &slice(values)?, &slice(joined)?, &scratch)?;
             }
             Phase::Primitive(Primitive::ScanKeyed { scan, keys, values, scratch }) => {
                 let scratch = arena.part(at(*scratch), scratch.bytes())?;

@@ -110,7 +110,7 @@ impl BoundTop {
     /// What puts the best ranks in order.
     fn in_order<'a>(&self, finding: &'a Finding, (plan, at): (RankedPlan, RankedMemory)) -> Phase<'a> {
         let element = self.ranks.element();
-        let slice = |region, element, len| Slice { region, element, len };
+        let slice = |region, element, len| Slice { region, distance: 0, element, len };
         let (ranks, scratch) = (slice(at.ranks, element, plan.count), self.memory.scratch);
         Phase::Primitive(match finding {
             Finding::Selected(selection) => {

@@ -14,15 +14,15 @@ use crate::plan::windows::{NUMBERS, within_runs};
 
 /// The kernels of windows.
 pub(crate) struct WindowKernels {
-    heads: Kernel,
-    starts: Kernel,
+    /// What finds the heads of runs, and the scan that numbers these, if runs are numbered.
+    numbers: Option<(Kernel, Scan)>,
+    /// What writes first rows of runs, and what is scanned, if either is there.
+    starts: Option<Kernel>,
     columns: Kernel,
     /// What lists rows that have a value, if there are lists.
     lists: Option<Kernel>,
     /// What makes a level of a segment tree, if there is one.
     tree: Option<Kernel>,
-    /// The scan of heads.
-    numbers: Scan,
     scans: Vec<ValueScan>,
 }
 
@@ -55,13 +55,17 @@ impl BoundTop {
         });
         let scans = scans.collect::<Result<Vec<_>>>()?;
         let has_trees = scans.iter().any(|scan| matches!(scan, ValueScan::Tree(_)));
+        let kernel = |is_there: bool, name| is_there.then(|| module.kernel(&self.name(name))).transpose();
+        let numbers = match kernel(plan.has_numbers(), HEADS)? {
+            Some(heads) => Some((heads, Scan::new(device, NUMBERS.input, NUMBERS.of, NUMBERS.kind)?)),
+            None => None,
+        };
         Ok(Some(WindowKernels {
-            heads: module.kernel(&self.name(HEADS))?,
-            starts: module.kernel(&self.name(STARTS))?,
+            numbers,
+            starts: kernel(plan.has_starts(), STARTS)?,
             columns: module.kernel(&self.name(COLUMNS))?,
-            numbers: Scan::new(device, NUMBERS.input, NUMBERS.of, NUMBERS.kind)?,
-            lists: (!plan.lists.is_empty()).then(|| module.kernel(&self.name(LISTS))).transpose()?,
-            tree: has_trees.then(|| module.kernel(&self.name(TREE))).transpose()?,
+            lists: kernel(!plan.lists.is_empty(), LISTS)?,
+            tree: kernel(has_trees, TREE)?,
             scans,
         }))
     }
@@ -73,24 +77,31 @@ impl BoundTop {
             Phase::Launch(Launch::over(kernel, self.k, blocks(info), params.arguments().cloned().collect()))
         };
         let (rows, scratch) = (self.k, windows.scratch);
-        let slice = |region, element| Slice { region, element, len: rows };
-        let mut phases = vec![launch(&kernels.heads, &windows.heads_params)];
-        let numbered = windows.numbers.iter().zip(&plan.levels).filter(|(_, level)| level.values.is_none());
-        let numbered = numbered.map(|(numbers, _)| {
-            let values = slice(*numbers, Element::U32);
-            Phase::Primitive(Primitive::Scan { scan: &kernels.numbers, values, scratch })
-        });
-        phases.extend(numbered);
-        if plan.has_starts() {
-            phases.push(launch(&kernels.starts, &windows.starts_params));
+        let slice = |region, distance, element| Slice { region, distance, element, len: rows };
+        let mut phases = Vec::new();
+        if let Some((heads, scan)) = &kernels.numbers {
+            phases.push(launch(heads, &windows.heads_params));
+            let numbered = windows.numbers.iter().zip(&plan.levels).filter(|(_, level)| level.is_numbered);
+            phases.extend(numbered.map(|(numbers, _)| {
+                let values = slice(*numbers, 0, Element::U32);
+                Phase::Primitive(Primitive::Scan { scan, values, joined: values, scratch })
+            }));
         }
+        phases.extend(kernels.starts.iter().map(|starts| launch(starts, &windows.starts_params)));
         for ((scan, kernel), region) in plan.scans.iter().zip(&kernels.scans).zip(&windows.scans) {
-            let values = slice(*region, scan.element());
+            let joined = slice(*region, 0, scan.element());
             match kernel {
-                ValueScan::All(scan) => phases.push(Phase::Primitive(Primitive::Scan { scan, values, scratch })),
+                ValueScan::All(kernel) => {
+                    let output = plan.scanned_as_is(scan).zip(self.memory.columns);
+                    let values = output.map_or(joined, |(output, columns)| {
+                        let word = self.row.word_of(&self.row.columns[output]);
+                        slice(columns, 8 * word * self.places() as usize, scan.element())
+                    });
+                    phases.push(Phase::Primitive(Primitive::Scan { scan: kernel, values, joined, scratch }));
+                }
                 ValueScan::WithinRuns(scan, level) => {
-                    let keys = slice(windows.numbers[*level], Element::U32);
-                    phases.push(Phase::Primitive(Primitive::ScanKeyed { scan, keys, values, scratch }));
+                    let keys = slice(windows.numbers[*level], 0, Element::U32);
+                    phases.push(Phase::Primitive(Primitive::ScanKeyed { scan, keys, values: joined, scratch }));
                 }
                 ValueScan::Tree(leaves) => {
                     let levels = std::iter::successors(Some(leaves / 2), |nodes| Some(nodes / 2));

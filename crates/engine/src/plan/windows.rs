@@ -1,9 +1,9 @@
 //! Windows over sorted rows: what is scanned, and what is known of each column that comes of it.
 //!
 //! Rows lie in the order of the sort. For each number of keys by which partitions or peers are told apart there is a
-//! *level*: the number of each row's run of rows that agree in these keys, from 1, by a scan of the heads of runs; and
-//! the first row of each run. Where the keys of a level have few values and nobody asks for numbers of runs, the keys
-//! themselves tell the run: there is no scan, and first and last rows lie in tables by value.
+//! *level*: runs of rows that agree in these keys. The kernel that writes the columns finds the first row of a row's
+//! run, and the row behind the last one, by comparing ranks of neighbours. Numbers of runs, from 1, come from a scan of
+//! the heads of runs, and with them the first row of each run, where a column or a scan asks for them.
 //!
 //! All frames are ranges of rows between such bounds, so that what is added up over any frame is the difference of two
 //! prefix sums, modulo 2^64 or in two halves where that is not enough. Extremes of frames that begin with their
@@ -25,8 +25,6 @@ use crate::plan::topk_rank::{Part, Ranks};
 
 /// Most rows: numbers of runs have 32 bits.
 const ROWS_MAX: u64 = u32::MAX as u64;
-/// Bits of the keys of a level whose runs are told by the keys: two tables of 4 bytes a value stay in a cache.
-const DIRECT_BITS_MAX: u32 = 20;
 /// The largest sum that a double holds exactly.
 const EXACT: i128 = 1 << 53;
 
@@ -37,11 +35,13 @@ pub(crate) struct Level {
     pub(crate) in_tail: bool,
     /// Bits of the rank, or of the tail, below those of the keys.
     pub(crate) shift: u32,
-    /// Number of values that the keys have, where these tell the run.
-    pub(crate) values: Option<u64>,
+    /// Whether its runs are numbered.
+    pub(crate) is_numbered: bool,
+    /// Whether the first row of each numbered run is asked for.
+    pub(crate) has_starts: bool,
 }
 
-/// What is written for each row and then scanned.
+/// What is scanned of each row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ScanPlan {
     /// The output of which rows count whose value is not NULL, if there is one.
@@ -181,12 +181,7 @@ impl WindowsPlan {
         for call in calls {
             plan.call(call, ranks, (rows, input.overflow))?;
         }
-        let is_numbered: Vec<bool> = (0..plan.levels.len()).map(|level| plan.is_numbered(level)).collect();
-        for (level, is_numbered) in plan.levels.iter_mut().zip(is_numbered) {
-            let bits = (ranks.key_bits + ranks.key_shift()).saturating_sub(level.shift);
-            let is_direct = !is_numbered && !level.in_tail && bits <= DIRECT_BITS_MAX && rows >> bits > 0;
-            level.values = is_direct.then(|| 1 << bits);
-        }
+        plan.number_runs();
         plan.row = RowLayout::of_values(plan.facts.iter().zip(calls.iter().map(|call| &call.data_type)));
         Ok(plan)
     }
@@ -197,7 +192,7 @@ impl WindowsPlan {
             let spec = scan.spec()?;
             Some(if scan.level().is_some() { within_runs(spec).program() } else { spec.program() })
         });
-        scans.chain([NUMBERS.program()]).collect()
+        scans.chain(self.has_numbers().then(|| NUMBERS.program())).collect()
     }
 
     /// Bytes of scratch memory of all scans over so many rows.
@@ -206,7 +201,7 @@ impl WindowsPlan {
             let spec = scan.spec()?;
             Some(if scan.level().is_some() { within_runs(spec).scratch_bytes(rows) } else { spec.scratch_bytes(rows) })
         });
-        scans.chain([NUMBERS.scratch_bytes(rows)]).max().unwrap_or(0)
+        scans.chain(self.has_numbers().then(|| NUMBERS.scratch_bytes(rows))).max().unwrap_or(0)
     }
 
     /// The level of the first so many keys.
@@ -218,31 +213,48 @@ impl WindowsPlan {
         // Keys of one value tell no rows apart.
         let some = |parts: &[Part]| parts.iter().any(|part| part.bits > 0);
         let (ranked, behind) = parts.split_at(parts.len().min(ranks.leading));
-        let level = match (ranked.last().filter(|_| some(ranked)), behind.last().filter(|_| some(behind))) {
-            (_, Some(last)) => Level { in_tail: true, shift: ranks.row_bits + last.shift, values: None },
-            (Some(last), None) => Level { in_tail: false, shift: ranks.key_shift() + last.shift, values: None },
+        let (in_tail, shift) = match (ranked.last().filter(|_| some(ranked)), behind.last().filter(|_| some(behind))) {
+            (_, Some(last)) => (true, ranks.row_bits + last.shift),
+            (Some(last), None) => (false, ranks.key_shift() + last.shift),
             (None, None) => return Ok(None),
         };
-        Ok(Some(index_of(&mut self.levels, level)))
+        Ok(Some(index_of(&mut self.levels, Level { in_tail, shift, is_numbered: false, has_starts: false })))
     }
 
-    /// Whether a call asks for numbers of runs of a level.
-    fn is_numbered(&self, level: usize) -> bool {
-        let of_call = |plan: &CallPlan| match &plan.call.function {
-            WindowFunction::DenseRank => true,
-            WindowFunction::Nth { frame, .. } | WindowFunction::Aggregate { frame, .. } => {
-                let is_apart = |bound: FrameBound| matches!(bound, FrameBound::Peers(offset) if offset != 0);
-                is_apart(frame.start) || is_apart(frame.end)
-            }
-            _ => false,
-        };
-        let is_scanned = self.scans.iter().any(|scan| scan.level() == Some(level));
-        is_scanned || self.calls.iter().any(|plan| plan.peers == Some(level) && of_call(plan))
+    /// Decides which runs are numbered: those that dense ranks and frames of peers count, and those within which values
+    /// are scanned.
+    fn number_runs(&mut self) {
+        for at in 0..self.levels.len() {
+            let is_apart = |bound: FrameBound| matches!(bound, FrameBound::Peers(offset) if offset != 0);
+            let mut calls = self.calls.iter().filter(|plan| plan.peers == Some(at)).map(|plan| &plan.call.function);
+            let has_starts = calls.clone().any(|function| match function {
+                WindowFunction::Nth { frame, .. } | WindowFunction::Aggregate { frame, .. } => {
+                    is_apart(frame.start) || is_apart(frame.end)
+                }
+                _ => false,
+            });
+            let is_ranked = calls.any(|function| *function == WindowFunction::DenseRank);
+            let is_scanned = self.scans.iter().any(|scan| scan.level() == Some(at));
+            let level = &mut self.levels[at];
+            (level.is_numbered, level.has_starts) = (has_starts || is_ranked || is_scanned, has_starts);
+        }
     }
 
-    /// Whether anything is written for each row before scans, heads of runs apart.
+    /// Whether runs of any level are numbered.
+    pub(crate) fn has_numbers(&self) -> bool {
+        self.levels.iter().any(|level| level.is_numbered)
+    }
+
+    /// Whether anything is written for each row between numbers of runs and scans.
     pub(crate) fn has_starts(&self) -> bool {
-        !self.scans.is_empty() || self.levels.iter().any(|level| level.values.is_none())
+        self.levels.iter().any(|level| level.has_starts)
+            || self.scans.iter().any(|scan| self.scanned_as_is(scan).is_none())
+    }
+
+    /// The output that a scan reads as it lies in the columns of the rows: all of its values, of no more than 64 bits.
+    pub(crate) fn scanned_as_is(&self, scan: &ScanPlan) -> Option<usize> {
+        let is_whole = scan.scanned == Scanned::Value && scan.filter.is_none();
+        scan.output.filter(|output| is_whole && !self.outputs[*output].nullable)
     }
 
     fn scan(&mut self, (output, filter): (Option<usize>, Option<usize>), scanned: Scanned) -> usize {
