@@ -218,7 +218,7 @@ impl KernelWriter<'_> {
         let of = (self.input, self.operands);
         let rows = RowWriter::new(of, self.readers, self.params, self.arena, error_slot, &mut self.next, passed);
         let mut rows = rows.in_place(split.in_place.then_some(split.slots));
-        split.dense.iter().for_each(|planned| rows.already_tested(planned));
+        split.certain.iter().chain(&split.dense).for_each(|planned| rows.already_tested(planned));
         split.rows.iter().try_for_each(|planned| rows.step(planned))?;
         let partials = sink.row(&mut rows, self.input, &self.plan.sink)?;
         let multiplies = rows.multiplies();

@@ -94,12 +94,12 @@ impl BoundWindows {
         let windows = &self;
         let (params, body) = (ParamList::default, String::new);
         let kernel = || Kernel { top, memory, pipeline, plan, windows, params: params(), body: body() };
-        let (heads_params, heads) = plan.has_numbers().then(|| kernel().heads()).unwrap_or_default();
-        let (starts_params, starts) = plan.has_starts().then(|| kernel().starts()).unwrap_or_default();
+        let (heads_params, heads) = if plan.has_numbers() { kernel().heads() } else { Default::default() };
+        let (starts_params, starts) = if plan.has_starts() { kernel().starts() } else { Default::default() };
         let (columns_params, columns) = kernel().columns(control);
-        let (lists_params, lists) = (!plan.lists.is_empty()).then(|| kernel().lists()).unwrap_or_default();
+        let (lists_params, lists) = if plan.lists.is_empty() { Default::default() } else { kernel().lists() };
         let has_trees = plan.scans.iter().any(|scan| matches!(scan.scanned, Scanned::Tree { .. }));
-        let (_, tree) = has_trees.then(|| kernel().tree()).unwrap_or_default();
+        let (_, tree) = if has_trees { kernel().tree() } else { Default::default() };
         let source = heads + &starts + &columns + &lists + &tree;
         (BoundWindows { heads_params, starts_params, columns_params, lists_params, ..self }, source)
     }

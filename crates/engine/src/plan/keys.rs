@@ -51,6 +51,19 @@ pub(crate) struct KeyPack {
     pub(crate) domain: u64,
 }
 
+impl KeyPack {
+    /// Whether every tuple of these values is a key.
+    pub(crate) fn has_all(&self, values: &[Facts]) -> bool {
+        let has = |(part, value): (&KeyPart, &Facts)| {
+            let last = part.places.checked_sub(1).and_then(|more| part.low.checked_add_unsigned(more));
+            let is_plain = part.null == Null::Never && part.high.is_none() && !value.ty.is_float();
+            let is_within = |(low, high)| part.low <= low && last.is_some_and(|last| high <= last);
+            is_plain && !value.nullable && value.dictionary.is_none() && value.bounds().is_some_and(is_within)
+        };
+        self.parts.len() == values.len() && self.parts.iter().zip(values).all(has)
+    }
+}
+
 /// The values of a part.
 #[derive(Debug, Clone, Copy)]
 struct Span {

@@ -32,6 +32,8 @@ pub(crate) struct Planned {
     cost: f64,
     /// Whether it can raise an evaluation error, or is a limit: it stays behind the steps before it.
     pub(crate) fallible: bool,
+    /// Whether it is a probe that finds an entry for every row: nothing has to be tested.
+    pub(crate) certain: bool,
     /// Whether the residual of a probe can: it is then evaluated for all matches of a row, as it is on the CPU.
     pub(crate) residual_raises: bool,
 }
@@ -130,6 +132,7 @@ pub(crate) fn order(
                         together: share,
                         cost,
                         fallible,
+                        certain: false,
                         residual_raises: false,
                     });
                 }
@@ -153,16 +156,20 @@ pub(crate) fn order(
                     true => tuning.far_probe_cost,
                     false => tuning.probe_cost,
                 };
+                let (keys, _) = analyse(&probe.keys.iter().collect::<Vec<_>>(), registers, overflow)?;
+                let thins_out = matches!(probe.kind, JoinKind::Inner | JoinKind::Semi) && probe.residual.is_none();
+                let certain = thins_out && !fallible && built.is_full && built.pack.has_all(&keys);
                 let width = probe.width(built.payload.len());
                 let item = Item::Probe(probe.clone(), register..register + width);
-                waiting.push(Planned { item, part: 0, share, together: share, cost, fallible, residual_raises });
+                let together = share;
+                waiting.push(Planned { item, part: 0, share, together, cost, fallible, certain, residual_raises });
                 register += width;
             }
             Step::Limit { skip, rows } => {
                 let item = Item::Limit { skip: *skip, rows: *rows };
-                let (fallible, residual_raises) = (true, false);
+                let (fallible, certain, residual_raises) = (true, false, false);
                 let (share, together, cost) = (1.0, 1.0, 1.0);
-                waiting.push(Planned { item, part: 0, share, together, cost, fallible, residual_raises });
+                waiting.push(Planned { item, part: 0, share, together, cost, fallible, certain, residual_raises });
             }
         }
     }

@@ -137,9 +137,12 @@ impl PipelinePlan {
     pub(crate) fn reasons(&self) -> Vec<Reason> {
         let mut reasons = Vec::new();
         let mut add = |decision: String, why: &str| reasons.push(Reason { decision, why: why.to_string() });
-        let Split { dense, rows, loaded, slots, ahead, in_place, why, .. } = &self.split;
+        let Split { dense, certain, rows, loaded, slots, ahead, in_place, why, .. } = &self.split;
         let place = if *in_place { "in place" } else { "from a queue" };
         add(format!("{} steps on vectors, {} by row {place}", dense.len(), rows.len()), why);
+        if !certain.is_empty() {
+            add(format!("{} joins without a test", certain.len()), "each key that may come has its row");
+        }
         let turns = if *ahead > 1 { format!(", {ahead} steps in turn") } else { String::new() };
         let next = if self.prefetch { ", the next on its way" } else { "" };
         let bytes = format!("{} read of columns", in_bytes(self.split.bytes as u64));

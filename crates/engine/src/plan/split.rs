@@ -11,6 +11,8 @@ use crate::plan::order::{Item, Planned};
 pub(crate) struct Split {
     /// Steps that run on whole vectors.
     pub(crate) dense: Vec<Planned>,
+    /// Probes that find an entry for every row: only their payload is read.
+    pub(crate) certain: Vec<Planned>,
     /// Steps behind them, which take a row at a time.
     pub(crate) rows: Vec<Planned>,
     /// Columns loaded whole, in the order of first use.
@@ -55,7 +57,7 @@ impl Split {
         let mut read = |register| input.read_by(register, &mut |column| later.push(column));
         input.pipeline.sink.registers(&mut read);
         self.rows.iter().for_each(|planned| planned.item.registers(&mut read));
-        if is_asked_later(&self.dense, column, &later) {
+        if is_asked_later(self.dense.iter().chain(&self.certain), column, &later) {
             return Vec::new();
         }
         let is_used = |planned: &Planned| {
@@ -72,10 +74,14 @@ impl Split {
     }
 }
 
-/// True if a column of dense steps is read `later`, or if the payload of a dense probe by it is: that is gathered by
-/// key for the rows that are left.
-pub(crate) fn is_asked_later(dense: &[Planned], column: usize, later: &[usize]) -> bool {
-    let by_payload = dense.iter().any(|planned| {
+/// True if a column is read `later` than the steps on vectors, or if the payload of one of these probes by it is: that
+/// is gathered by key for the rows that are left.
+pub(crate) fn is_asked_later<'a>(
+    mut probes: impl Iterator<Item = &'a Planned>,
+    column: usize,
+    later: &[usize],
+) -> bool {
+    let by_payload = probes.any(|planned| {
         let Item::Probe(probe, payload) = &planned.item else { return false };
         let mut by_column = false;
         probe.keys.iter().for_each(|key| key.registers(&mut |register| by_column |= register == column));

@@ -18,7 +18,8 @@ pub(crate) fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Spli
     let width = |column: usize| input.columns[column].layout.bytes();
     let lines = |share: f64, column: usize| surviving_lines(share, input.columns[column].layout.gathered_bytes());
     let tuning = input.tuning;
-    let (mut dense, mut rows, mut loaded) = (Vec::new(), Vec::new(), Vec::<usize>::new());
+    let (mut dense, mut rows, mut certain) = (Vec::new(), Vec::new(), Vec::new());
+    let mut loaded = Vec::<usize>::new();
     // The share of vectors that are not ruled out as a whole, and that of rows that are left in those.
     let (mut scanned, mut share) = (1.0f64, 1.0f64);
     let vector_registers = |loaded: &[usize]| {
@@ -52,7 +53,13 @@ pub(crate) fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Spli
         eligible &= new.iter().all(|column| lines(share, *column) >= least);
         let with_new: Vec<usize> = loaded.iter().chain(&new).copied().collect();
         eligible &= vector_registers(&with_new) <= tuning.vector_registers;
-        if eligible {
+        if planned.certain {
+            // Its key is read where payload is asked for.
+            if eligible && planned.gives_registers() {
+                loaded = with_new;
+            }
+            certain.push(planned);
+        } else if eligible {
             loaded = with_new;
             read.retain(|column| !texts.contains(column));
             text_bytes += read.iter().map(|column| lines(share, *column) * width(*column)).sum::<f64>() * scanned;
@@ -109,7 +116,7 @@ pub(crate) fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Spli
     if in_place && (summed || left >= in_place_least) {
         eager(&wanted, &mut loaded, input, &vector_registers);
     }
-    let is_again = |column: &usize| is_asked_later(&dense, *column, &wanted);
+    let is_again = |column: &usize| is_asked_later(dense.iter().chain(&certain), *column, &wanted);
     let has_again = !in_place && share >= tuning.again_rows;
     let again = if has_again { loaded.iter().copied().filter(is_again).collect() } else { Vec::new() };
     let rows_scanned = scanned * input.rows as f64;
@@ -153,7 +160,7 @@ pub(crate) fn split(planned: Vec<Planned>, input: &PipelineInput) -> Result<Spli
     let unrolled = unrolled + if in_place { weight } else { 0 };
     let least = if packed { GROUP_SLOTS } else { tuning.slots_many };
     let (slots, ahead) = weight::bounded(unrolled, slots, ahead, least);
-    Ok(Split { dense, rows, loaded, again, in_place, multiplies, packed, slots, ahead, bytes, why })
+    Ok(Split { dense, certain, rows, loaded, again, in_place, multiplies, packed, slots, ahead, bytes, why })
 }
 
 /// Adds the columns among `wanted` to those loaded whole, as far as registers reach.

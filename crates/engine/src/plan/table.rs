@@ -87,6 +87,8 @@ pub(crate) struct TablePlan {
     pub(crate) grows: bool,
     /// Whether its keys are to be unique.
     pub(crate) unique: Unique,
+    /// Whether every place has a row, if its keys are unique.
+    pub(crate) is_full: bool,
     /// How rows of equal keys side by side enter together, if they do.
     pub(crate) runs: Option<RunPlan>,
     /// Slots of a hash table for the entries of keys whose runs begin or end a step, if others are entered without

@@ -12,7 +12,7 @@ use crate::plan::keys::KeyPack;
 use crate::plan::run_plan::{RunPlan, WholeRuns};
 use crate::plan::runs;
 use crate::plan::split::Split;
-use crate::plan::table::{Keep, MatchesPlan, Numbering, PayloadColumn, TableLayout, TablePlan, first_rows};
+use crate::plan::table::{Keep, MatchesPlan, Numbering, PayloadColumn, TableLayout, TablePlan, Unique, first_rows};
 use crate::tuning::Tuning;
 
 /// Largest table in bytes: a quarter of the device's memory, between these.
@@ -86,6 +86,12 @@ pub(crate) fn plan(
     if matches.as_ref().is_some_and(|matches| matches.rows.max(places.places) >= u32::MAX.into()) {
         return unsupported("a join whose build side has several rows for one key among 2^32 or more");
     }
+    // All rows of a table, each with a key of its own, for as many keys as there may be.
+    let pipeline = input.pipeline;
+    let is_whole = pipeline.steps.is_empty() && pipeline.source.table().is_some() && !are_extremes;
+    let rows: u64 = input.chunk_rows.iter().map(|rows| u64::from(*rows)).sum();
+    let has_keys = input.unique != Unique::No && keys_known.iter().all(|key| !key.nullable);
+    let is_full = is_whole && has_keys && !input.several && places.is_direct && rows == pack.domain;
     Ok(TablePlan {
         strings: keys_known.iter().map(|key| key.dictionary.clone()).collect(),
         layout: match (places.is_direct, pack.is_wide()) {
@@ -101,6 +107,7 @@ pub(crate) fn plan(
         matches,
         grows: if multiplies { at_first < most } else { places.grows },
         unique: input.unique,
+        is_full,
         ends: runs.as_ref().filter(|runs| runs.whole == WholeRuns::Stored).map(|_| runs::end_slots(input, split)),
         runs,
         why: places.why,

@@ -2,7 +2,7 @@
 
 use arrow::datatypes::{DataType, Int16Type, Int32Type, Int64Type};
 use warpcube_column::EncodingChoice;
-use warpcube_engine::{BinaryOp, Fragment, JoinKind, Ty};
+use warpcube_engine::{BinaryOp, Fragment, JoinKind, Step, Ty};
 use warpcube_gpu::LaneOrder;
 
 use crate::support::*;
@@ -323,4 +323,49 @@ fn columns_that_rows_of_the_queue_are_asked_for_again_are_loaded_to_stay() {
         // The payload is looked up by `k` once more; what `d` tells is known.
         assert!(kernel.contains("d0.load<true>(c0") && kernel.contains("d1.load(c1"), "{kernel}");
     }
+}
+
+#[test]
+fn joins_that_give_every_row_its_match_test_nothing() {
+    let years = |keys: Vec<i32>| {
+        let year = |row: usize| Some(1992 + row as i32 / 30);
+        let rows = keys.len();
+        let keys = numbers::<Int32Type>(rows, |row| Some(keys[row]));
+        MemoryTable::new("days", vec![("k", keys), ("year", numbers::<Int32Type>(rows, year))])
+    };
+    let facts = facts(6_000);
+    let few = filter(binary(BinaryOp::Lt, reg(0), int(90, Ty::I32)));
+    let ask = |days: &MemoryTable, key: usize, kind: JoinKind, steps: Vec<Step>| {
+        let payload = if kind == JoinKind::Inner { vec![reg(1)] } else { vec![] };
+        let group = if kind == JoinKind::Inner { reg(3) } else { reg(1) };
+        let fragment = fragment(
+            &[3, 2],
+            vec![
+                builds(1, steps, vec![reg(0)], payload),
+                aggregates(
+                    0,
+                    vec![probe(0, vec![reg(key)], kind)],
+                    vec![(group, DataType::Int32)],
+                    vec![sum(reg(2), DataType::Int64), count()],
+                ),
+            ],
+        );
+        let tables = [&facts, days];
+        check_orders(&fragment, &tables);
+        let engine = engine(LaneOrder::Forward);
+        let predicted = predicted_after_run(&engine, &fragment, &tables);
+        let decisions = predicted.pipelines.iter().flat_map(|pipeline| &pipeline.decisions);
+        decisions.filter(|decision| decision.starts_with("1 joins without a test")).count()
+    };
+    let (whole, backward) = (years((0..120).collect()), years((0..120).rev().collect()));
+    assert_eq!(ask(&whole, 1, JoinKind::Inner, vec![]), 1);
+    assert_eq!(ask(&backward, 1, JoinKind::Inner, vec![]), 1);
+    assert_eq!(ask(&whole, 1, JoinKind::Inner, vec![few]), 0, "of rows that are filtered");
+    assert_eq!(ask(&years((0..119).collect()), 1, JoinKind::Inner, vec![]), 0, "a row has a larger key");
+    assert_eq!(ask(&years((1..120).collect()), 1, JoinKind::Inner, vec![]), 0, "a row has a smaller key");
+    let holed = years((0..121).filter(|key| *key != 50).collect());
+    assert_eq!(ask(&holed, 1, JoinKind::Inner, vec![]), 0, "a key between has no row");
+    assert_eq!(ask(&years((0..400).collect()), 0, JoinKind::Inner, vec![]), 0, "a row has no key");
+    assert_eq!(ask(&whole, 1, JoinKind::Left, vec![]), 0);
+    assert_eq!(ask(&whole, 1, JoinKind::Anti, vec![]), 0);
 }
