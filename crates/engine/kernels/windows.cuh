@@ -54,8 +54,8 @@ WC_DEVICE uint64_t wc_window_span(uint64_t rows, uint64_t warps) {
 }
 
 // The runs of rows that agree, in sorted rows: for each row of a tile the first row of its run, and the row behind its
-// last one, below 2^32. A warp goes through the tiles of a span; a lane has every 32nd row of a tile. Bytes: what tells whether
-// neighbours agree, once. A run that begins before the span or ends behind the tile is searched, its end once.
+// last one, below 2^32. A warp goes through the tiles of a span; a lane has every 32nd row of a tile. Bytes: what tells
+// whether neighbours agree, once. A run that begins before the span or ends behind the tile is searched, its end once.
 template <uint32_t SLOTS> struct WcRuns {
     uint32_t firsts[SLOTS], ends[SLOTS];
     uint64_t first = 0;  // of the run of the row before the tile; at first of the tile's first row
@@ -66,7 +66,8 @@ template <uint32_t SLOTS> struct WcRuns {
     }
 
     // Goes on to the tile of this row. What is not asked for is not computed.
-    template <bool ASKS_FIRST, bool ASKS_END, typename Same> WC_INLINE void tile(uint64_t row, uint64_t rows, Same same) {
+    template <bool ASKS_FIRST, bool ASKS_END, typename Same>
+    WC_INLINE void tile(uint64_t row, uint64_t rows, Same same) {
         uint32_t heads[SLOTS];
 #pragma unroll
         for (uint32_t slot = 0; slot < SLOTS; ++slot) {

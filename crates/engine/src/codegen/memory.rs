@@ -386,20 +386,24 @@ pub(crate) struct RankedMemory {
     pub(crate) ranks: Region,
     /// Their tails, likewise, where ranks have tails.
     pub(crate) tails: Option<Region>,
-    /// The best ranks, and where they lay; where all are sorted the latter alone, of all ranks in order.
+    /// What is carried beside ranks, if anything is.
+    pub(crate) carried: Option<Region>,
+    /// The best ranks, and where they lay; where all are sorted the latter alone, of all ranks in order, or what is
+    /// carried beside them.
     pub(crate) best: [Region; 2],
 }
 
 impl RankedMemory {
     fn lay_out(arena: &mut Arena, plan: &TopPlan, ranked: &RankedPlan) -> RankedMemory {
         let bytes = ranked.count as usize * plan.ranks.element().bytes();
-        // The last block reads the ranks that were appended, and no others; ranks by place without gaps are all written.
+        // The last block reads ranks that were appended, and no others; ranks by place without gaps are all written.
         let are_written = plan.by_last_block || plan.ranks.row_bits == 0;
         let mut region = || if are_written { arena.scratch(bytes) } else { arena.zeroed(bytes) };
         let (ranks, tails) = (region(), plan.ranks.tail_bits.map(|_| region()));
         let [best, order] = plan.best_bytes(ranked);
         // The selection leaves places alone that no rank has taken.
-        RankedMemory { ranks, tails, best: [arena.zeroed(best), arena.scratch(order)] }
+        let carried = plan.ranks.is_beside.then(|| arena.scratch(order));
+        RankedMemory { ranks, tails, carried, best: [arena.zeroed(best), arena.scratch(order)] }
     }
 }
 

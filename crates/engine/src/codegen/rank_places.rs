@@ -51,12 +51,12 @@ pub(super) fn place(rows: &mut RowWriter, part: &Part, value: &Value) -> String 
     })
 }
 
-/// Writes the value that a key has in a rank of 64 bits at most, `shift` bits from its lowest; the key is whole, and no
-/// float.
-pub(super) fn value(rows: &mut RowWriter, part: &Part, facts: &Facts, (rank, shift): (&str, u32)) -> Value {
+/// Writes the value that a part of a rank of 64 bits at most stands for, which is whole and no float.
+pub(super) fn value(rows: &mut RowWriter, part: &Part, facts: &Facts, rank: &str) -> Value {
     rows.with_emitter(|emitter| {
-        let mask = emitter.params.add("uint64_t", Argument::U64(u64::MAX >> (64 - part.bits)));
-        let shift = emitter.params.add("uint64_t", Argument::U64(shift.into()));
+        let mask = u64::MAX.checked_shr(u64::BITS - part.bits).unwrap_or(0);
+        let mask = emitter.params.add("uint64_t", Argument::U64(mask));
+        let shift = emitter.params.add("uint64_t", Argument::U64(part.shift.into()));
         let place = emitter.define("uint64_t", &format!("((uint64_t){rank} >> (uint32_t){shift}) & {mask}"));
         let valid = facts.nullable.then(|| {
             let null = emitter.params.add("uint64_t", Argument::U64(part.null_place() as u64));

@@ -19,12 +19,12 @@ use crate::codegen::row_kernel::RowKernel;
 use crate::codegen::rows::RowWriter;
 use crate::codegen::windows::BoundWindows;
 use crate::error::Result;
-use crate::ir::{OrderKey, TopK};
+use crate::ir::{Expr, OrderKey, TopK};
 use crate::plan::input::PipelineInput;
 use crate::plan::order::Planned;
 use crate::plan::partition_bounds::PartitionBounds;
-use crate::plan::top::{HEAD_WORDS, ROWS_WORD, RankedPlan, TopPlan};
-use crate::plan::topk_rank::c_type;
+use crate::plan::top::{HEAD_WORDS, OutputPart, ROWS_WORD, RankedPlan, TopPlan};
+use crate::plan::topk_rank::{Part, c_type};
 
 /// A top-k with its regions and its kernels.
 #[derive(Debug, Clone)]
@@ -161,7 +161,16 @@ impl BoundTop {
         let first_rows = Argument::Chunk(self.memory.first_rows, 8);
         let first_rows = rows.with_emitter(|emitter| emitter.params.add("const uint64_t*", first_rows));
         rows.line(&format!("const uint64_t number = wc_load_cached({first_rows} + chunk) + row;"));
-        self.rank(rows, &key);
+        let outputs: Vec<&Expr> = top.outputs.iter().map(|(expr, _)| expr).collect();
+        let carried = match self.ranks.carried.as_slice() {
+            [] => None,
+            carried => Some(self.packed(rows, carried, &outputs)?),
+        };
+        self.rank(rows, &key, carried.as_deref().filter(|_| !self.ranks.is_beside));
+        if let (Some(region), Some(carried)) = (self.memory.candidates.carried, &carried) {
+            let beside = rows.with_emitter(|emitter| emitter.params.add("uint32_t*", Argument::Region(region)));
+            rows.line(&format!("{beside}[number] = (uint32_t){carried};"));
+        }
         let candidates = rows.with_emitter(|emitter| {
             emitter.params.add(&self.pointer(), Argument::Region(self.memory.candidates.ranks))
         });
@@ -216,8 +225,8 @@ impl BoundTop {
         Ok(())
     }
 
-    /// Writes the rank of row `number`, whose key has this name.
-    fn rank(&self, rows: &mut RowWriter, key: &str) {
+    /// Writes the rank of row `number`, whose key has this name, with what it carries below.
+    fn rank(&self, rows: &mut RowWriter, key: &str, carried: Option<&str>) {
         let c_type = self.ranks.c_type();
         let rank = match self.ranks.tail_bits {
             None if self.ranks.by_place => match self.ranks.row_bits {
@@ -227,12 +236,20 @@ impl BoundTop {
             None => self.above_number(rows, key, self.ranks.row_bits),
             Some(_) => format!("({c_type}){key}"),
         };
+        let rank = match carried {
+            None => rank,
+            Some(carried) => {
+                let bits = Argument::U64(self.ranks.carried_bits.into());
+                let bits = rows.with_emitter(|emitter| emitter.params.add("uint64_t", bits));
+                format!("{rank} << (uint32_t){bits} | {carried}")
+            }
+        };
         rows.line(&format!("const {c_type} rank = {rank};"));
     }
 
     /// How a kernel behind the selection, or the sort, knows the rows in order.
     fn ordered(&self, params: &mut ParamList) -> OrderedRows {
-        let RankedMemory { ranks, tails, best: [best, order] } = self.memory.candidates;
+        let RankedMemory { ranks, tails, best: [best, order], .. } = self.memory.candidates;
         let (region, is_by_order) = match (self.sorts(), self.leaves_ranks()) {
             (false, _) => (best, false),
             (true, true) => (self.memory.scratch, false),
@@ -293,7 +310,7 @@ impl BoundTop {
         let statements = kernel.rows(arena, |rows| {
             order.iter().try_for_each(|planned| rows.step(planned))?;
             let key = self.key(rows, &top.keys, 0..self.ranks.leading)?;
-            self.rank(rows, &key);
+            self.rank(rows, &key, None);
             let partition = self.value_of_partition(rows, plan);
             let chosen_by = if plan.distinct { "value" } else { "number" };
             let [buckets, last] = [plan.buckets, plan.buckets - 1]
@@ -345,8 +362,13 @@ impl BoundTop {
 
     /// Writes some parts of a row's keys side by side; the name of the number.
     fn key(&self, rows: &mut RowWriter, keys: &[OrderKey], some: Range<usize>) -> Result<String> {
-        let parts = &self.ranks.parts[some];
-        let values = parts.iter().map(|part| rows.emit(&keys[part.key].expr)).collect::<Result<Vec<_>>>()?;
+        let exprs: Vec<&Expr> = keys.iter().map(|key| &key.expr).collect();
+        self.packed(rows, &self.ranks.parts[some], &exprs)
+    }
+
+    /// Writes parts side by side, of values among these; the name of the number.
+    fn packed(&self, rows: &mut RowWriter, parts: &[Part], exprs: &[&Expr]) -> Result<String> {
+        let values = parts.iter().map(|part| rows.emit(exprs[part.key])).collect::<Result<Vec<_>>>()?;
         let whole = c_type(parts.iter().map(|part| part.bits).sum());
         let mut terms = Vec::new();
         for (part, value) in parts.iter().zip(&values).filter(|(part, _)| part.bits > 0) {
@@ -383,7 +405,7 @@ impl BoundTop {
             let statements = kernel.rows(arena, |rows| {
                 order.iter().try_for_each(|planned| rows.step(planned))?;
                 let key = self.key(rows, &top.keys, 0..self.ranks.leading)?;
-                self.rank(rows, &key);
+                self.rank(rows, &key, None);
                 rows.line(&format!("{ranks}[i] = rank;"));
                 if let Some(tails) = &tails {
                     let key = self.key(rows, &top.keys, self.ranks.leading..self.ranks.parts.len())?;
@@ -539,13 +561,16 @@ impl BoundTop {
             }
         };
         let mut stored = StoredRow::of(&self.row, stride);
-        for ((expr, _), key) in top.outputs.iter().zip(&self.output_keys) {
-            let value = match key {
-                Some((part, facts)) => {
-                    let (pointer, region) = (format!("const {}", self.pointer()), self.memory.scratch);
-                    let ranks = rows.with_emitter(|emitter| emitter.params.add(&pointer, Argument::Region(region)));
-                    let shift = self.ranks.key_shift() + self.ranks.parts[*part].shift;
-                    rank_places::value(rows, &self.ranks.parts[*part], facts, (&format!("{ranks}[i]"), shift))
+        for ((expr, _), part) in top.outputs.iter().zip(&self.output_parts) {
+            let value = match part {
+                Some(OutputPart { part, facts, is_beside }) => {
+                    let (c_type, region) = match is_beside {
+                        true => ("uint32_t", self.memory.candidates.best[1]),
+                        false => (self.ranks.c_type(), self.memory.scratch),
+                    };
+                    let (pointer, region) = (format!("const {c_type}*"), Argument::Region(region));
+                    let ranks = rows.with_emitter(|emitter| emitter.params.add(&pointer, region));
+                    rank_places::value(rows, part, facts, &format!("{ranks}[i]"))
                 }
                 None => rows.emit(expr)?,
             };

@@ -68,8 +68,9 @@ impl SortedRows<'_> {
             }
         }
         format!(
-            "    const uint64_t warps = (uint64_t)gridDim.x * (blockDim.x / 32), span = wc_window_span(rows, warps);
-{same}    for (uint64_t from = ((uint64_t)blockIdx.x * (blockDim.x / 32) + wc_warp()) * span; from < rows; from += warps * span) {{
+            "    const uint64_t of_block = blockDim.x / 32, warps = gridDim.x * of_block;
+    const uint64_t span = wc_window_span(rows, warps), step = warps * span;
+{same}    for (uint64_t from = (blockIdx.x * of_block + wc_warp()) * span; from < rows; from += step) {{
 {begin}        for (uint64_t tile = from; tile < from + span && tile < rows; tile += 32 * {slots}) {{
 {tile}#pragma unroll
         for (uint32_t slot = 0; slot < {slots}; ++slot) {{

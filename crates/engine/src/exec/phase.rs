@@ -76,8 +76,9 @@ pub(crate) enum Primitive<'a> {
     Clear { region: Region, distance: usize, bytes: usize },
     /// The best of some ranks are put in order, with the places they had.
     Select { selection: &'a Selection, ranks: Slice, best: Slice, rows: Slice, scratch: Region },
-    /// The places of rows by their keys, the most significant one first; without places the keys alone.
-    Sort { sort: &'a Sort, keys: Vec<Slice>, rows: Option<Slice>, scratch: Region },
+    /// The places of rows by their keys, the most significant one first, or values of rows, if any; without either the
+    /// keys alone.
+    Sort { sort: &'a Sort, keys: Vec<Slice>, values: Option<Slice>, rows: Option<Slice>, scratch: Region },
     /// Values are joined with all before them, which may be written where they lie.
     Scan { scan: &'a Scan, values: Slice, joined: Slice, scratch: Region },
     /// Values are joined with those before them in a run of equal keys.
@@ -139,12 +140,13 @@ impl Phase<'_> {
                 let scratch = arena.part(at(*scratch), scratch.bytes())?;
                 selection.launch(work, &slice(ranks)?, &slice(best)?, &slice(rows)?, &scratch)?;
             }
-            Phase::Primitive(Primitive::Sort { sort, keys, rows, scratch }) => {
+            Phase::Primitive(Primitive::Sort { sort, keys, values, rows, scratch }) => {
                 let scratch = arena.part(at(*scratch), scratch.bytes())?;
                 let keys = keys.iter().map(slice).collect::<std::result::Result<Vec<_>, _>>()?;
                 let keys: Vec<SortKey> = keys.iter().map(|values| SortKey { values, valid: None }).collect();
                 let rows = rows.as_ref().map(slice).transpose()?;
-                sort.launch(work, &keys, rows.as_ref(), &scratch)?;
+                let values = values.as_ref().map(slice).transpose()?;
+                sort.launch_with(work, &keys, (values.as_ref(), rows.as_ref()), &scratch)?;
             }
             Phase::Primitive(Primitive::Scan { scan, values, joined, scratch }) => {
                 let scratch = arena.part(at(*scratch), scratch.bytes())?;

@@ -53,7 +53,7 @@ impl BoundTop {
         }
         let of = |ranked: &RankedPlan| match self.sorts() {
             false => self.selection(ranked).programs(info),
-            true => sort_of(&self.ranks, self.order).programs(info),
+            true => sort_of(&self.ranks, self.payload()).programs(info),
         };
         let ranked = self.sample.iter().chain([&self.candidates]).flat_map(of);
         ranked.chain(self.window_programs()).collect()
@@ -65,7 +65,7 @@ impl BoundTop {
             Ok(match self.sorts() {
                 false => Finding::Selected(Box::new(Selection::new(device, &self.selection(ranked))?)),
                 true => {
-                    let SortSpec { columns, row } = sort_of(&self.ranks, self.order);
+                    let SortSpec { columns, row } = sort_of(&self.ranks, self.payload());
                     Finding::Sorted(Box::new(Sort::new(device, &columns, row)?), tails)
                 }
             })
@@ -119,8 +119,10 @@ impl BoundTop {
             }
             Finding::Sorted(sort, tails) => {
                 let tails = tails.map(|tails| slice(tails, element, plan.count));
-                let rows = sort.row().map(|row| slice(at.best[1], row, plan.count));
-                Primitive::Sort { sort, keys: std::iter::once(ranks).chain(tails).collect(), rows, scratch }
+                let beside = |region, element| slice(region, element, plan.count);
+                let rows = sort.row().map(|row| beside(at.best[1], row));
+                let values = at.carried.zip(sort.row()).map(|(carried, row)| beside(carried, row));
+                Primitive::Sort { sort, keys: std::iter::once(ranks).chain(tails).collect(), values, rows, scratch }
             }
         })
     }

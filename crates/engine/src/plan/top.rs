@@ -22,7 +22,7 @@ use crate::plan::split::Split;
 use crate::plan::table::first_rows;
 use crate::plan::tickets::ranges;
 use crate::plan::topk_form::{Decision, Form, Question};
-use crate::plan::topk_rank::Ranks;
+use crate::plan::topk_rank::{Part, Ranks};
 use crate::plan::windows::WindowsPlan;
 
 /// Words in front of the rows of the output: error, flags, number of rows, whether a threshold was taken.
@@ -37,6 +37,15 @@ pub(crate) struct RankedPlan {
     /// Number of ranks, and of the best.
     pub(crate) count: u64,
     pub(crate) k: u64,
+}
+
+/// An output that is a part of ranks in order.
+#[derive(Debug, Clone)]
+pub(crate) struct OutputPart {
+    pub(crate) part: Part,
+    pub(crate) facts: Facts,
+    /// Whether it lies beside ranks.
+    pub(crate) is_beside: bool,
 }
 
 /// A top-k.
@@ -63,8 +72,8 @@ pub(crate) struct TopPlan {
     pub(crate) values: Option<Vec<GroupValue>>,
     /// Number of the first row of each chunk.
     pub(crate) first_rows: Vec<u64>,
-    /// The outputs that are a key whose part of ranks has this position: they are read of the ranks in order.
-    pub(crate) output_keys: Vec<Option<(usize, Facts)>>,
+    /// The outputs that are read of the ranks in order: keys, and values that ranks carry.
+    pub(crate) output_parts: Vec<Option<OutputPart>>,
     /// The type of the numbers of rows in order; none where ranks in order tell all that is read.
     pub(crate) order: Option<Element>,
     /// Candidates in any order, or all rows at their places.
@@ -106,6 +115,11 @@ impl TopPlan {
         self.decision.form.sorts(&self.ranks)
     }
 
+    /// The type of what a sort moves with ranks: numbers of rows, or what is carried beside them.
+    pub(crate) fn payload(&self) -> Option<Element> {
+        self.order.or(self.ranks.is_beside.then_some(Element::U32))
+    }
+
     /// Whether the sort of all candidates leaves their ranks in order where its scratch memory begins.
     pub(crate) fn leaves_ranks(&self) -> bool {
         self.sorts() && sort_of(&self.ranks, Some(Element::U32)).leaves_keys()
@@ -118,7 +132,7 @@ impl TopPlan {
 
     /// Whether any output is computed of a row's columns.
     pub(crate) fn reads_rows(&self) -> bool {
-        self.output_keys.iter().any(Option::is_none)
+        self.output_parts.iter().any(Option::is_none)
     }
 
     /// The selection of the best of some ranks.
@@ -129,7 +143,7 @@ impl TopPlan {
 
     /// Bytes of the best ranks, and of where they lay: where all are sorted the latter alone, of all ranks.
     pub(crate) fn best_bytes(&self, ranked: &RankedPlan) -> [usize; 2] {
-        let row_bytes = self.order.map_or(0, Element::bytes);
+        let row_bytes = self.payload().map_or(0, Element::bytes);
         match self.sorts() {
             _ if self.by_last_block => [0, 0],
             false => [ranked.k as usize * self.ranks.element().bytes(), ranked.k as usize * row_bytes],
@@ -156,9 +170,17 @@ pub(crate) fn sort_of(ranks: &Ranks, row: Option<Element>) -> SortSpec {
     let column = SortColumn { descending: true, ..SortColumn::of(ranks.element()) };
     let columns = match ranks.tail_bits {
         Some(_) => vec![column; 2],
-        None => vec![SortColumn { bits: ranks.bits().max(1), ..column }],
+        None => {
+            let below = ranks.carried_below();
+            vec![SortColumn { bits: below + ranks.bits().max(1), below, ..column }]
+        }
     };
     SortSpec { columns, row }
+}
+
+/// Whether a value of a rank tells an output.
+fn is_read_of_ranks(facts: &Facts) -> bool {
+    !facts.is_wide() && facts.texts.is_none()
 }
 
 /// Rows that there is room for in a sort of all: as many as a table without filters has, a guess of those that pass,
@@ -201,7 +223,15 @@ pub(crate) fn plan(input: &PipelineInput, top: &TopK, registers: &[Option<Facts>
         }
         _ => None,
     };
-    let ranks = by_place.unwrap_or(numbered);
+    let outputs: Vec<&Expr> = top.outputs.iter().map(|(expr, _)| expr).collect();
+    let (facts, _) = analyse(&outputs, registers, input.overflow)?;
+    let carrying = by_place.as_ref().and_then(|ranks| {
+        let is_first = |at: &usize| !outputs[..*at].iter().any(|known| known.is_same(outputs[*at]));
+        let is_key = |at: usize| ranks.whole(&top.keys, outputs[at]).is_some() && is_read_of_ranks(&facts[at]);
+        let others = (0..outputs.len()).filter(is_first).filter(|at| !is_key(*at));
+        ranks.carrying(&others.map(|at| (at, &facts[at])).collect::<Vec<_>>())
+    });
+    let ranks = carrying.or(by_place).unwrap_or(numbered);
     let tail_raises = may_raise(input, &exprs[ranks.first_behind().unwrap_or(exprs.len())..], registers)?;
     let question = Question {
         info: input.info,
@@ -219,9 +249,7 @@ pub(crate) fn plan(input: &PipelineInput, top: &TopK, registers: &[Option<Facts>
         let _ = write!(decision.reason, ", those that reach the bounds of the first {rows} of {partitions} partitions");
     }
     let row = RowLayout::of(&top.outputs, registers, input.overflow)?;
-    let outputs: Vec<&Expr> = top.outputs.iter().map(|(expr, _)| expr).collect();
     let outputs_raise = may_raise(input, &outputs, registers)?;
-    let (facts, _) = analyse(&outputs, registers, input.overflow)?;
     if !top.windows.is_empty() && (!input.scanned || top.k.is_some()) {
         return Err(EngineError::Malformed("windows of a result, or of some rows".into()));
     }
@@ -248,7 +276,7 @@ pub(crate) fn plan(input: &PipelineInput, top: &TopK, registers: &[Option<Facts>
         grows: top.k.is_none() && input.scanned && k < rows,
         expects_few: top.k.is_none() && input.pipeline.source.table().is_none() && !input.many_sorted,
         first_rows: first_rows(input.chunk_rows),
-        output_keys: vec![None; top.outputs.len()],
+        output_parts: vec![None; top.outputs.len()],
         order: None,
         candidates: RankedPlan { count: decision.form.candidates(rows), k },
         sample: match decision.form {
@@ -272,18 +300,23 @@ pub(crate) fn plan(input: &PipelineInput, top: &TopK, registers: &[Option<Facts>
         windows,
     };
     if plan.leaves_ranks() {
-        let key_of = |((expr, _), facts): (&(Expr, _), &Facts)| {
-            let is_read = !facts.is_wide() && facts.texts.is_none();
-            let part = plan.ranks.whole(&top.keys, expr).filter(|_| is_read)?;
-            Some((part, facts.clone()))
+        let part_of = |(expr, facts): (&&Expr, &Facts)| {
+            let key = plan.ranks.whole(&top.keys, expr).map(|part| {
+                let Part { shift, .. } = plan.ranks.parts[part];
+                Part { shift: shift + plan.ranks.key_shift(), ..plan.ranks.parts[part].clone() }
+            });
+            let is_beside = plan.ranks.is_beside && key.is_none();
+            let carried = || plan.ranks.carried.iter().find(|part| outputs[part.key].is_same(expr)).cloned();
+            let part = key.or_else(carried).filter(|_| is_read_of_ranks(facts))?;
+            Some(OutputPart { part, facts: facts.clone(), is_beside })
         };
-        plan.output_keys = top.outputs.iter().zip(&facts).map(key_of).collect();
+        plan.output_parts = outputs.iter().zip(&facts).map(part_of).collect();
     }
     let tells_all = plan.leaves_ranks() && plan.ranks.by_place && !plan.reads_rows();
     plan.order = (!tells_all).then(|| plan.selection(&plan.candidates).rows);
     let scratch = |ranked: &RankedPlan| match plan.sorts() {
         false => plan.selection(ranked).scratch_bytes(input.info, ranked.count),
-        true => sort_of(&plan.ranks, plan.order).scratch_bytes(input.info, ranked.count),
+        true => sort_of(&plan.ranks, plan.payload()).scratch_bytes(input.info, ranked.count),
     };
     if !by_last_block {
         plan.scratch_bytes = plan.sample.iter().chain([&plan.candidates]).map(scratch).max().unwrap_or(0);

@@ -177,7 +177,7 @@ pub(crate) fn forecast(info: &DeviceInfo, tuning: &Tuning, rows: u64, (k, named)
     for (bits, tail_bits) in WIDTHS {
         let row_bits = u64::BITS - rows.leading_zeros();
         let key_bits = if tail_bits.is_some() { bits } else { bits.saturating_sub(row_bits) };
-        let ranks = Ranks { parts: Vec::new(), leading: 0, key_bits, tail_bits, row_bits, by_place: false };
+        let ranks = Ranks { key_bits, tail_bits, row_bits, ..Ranks::default() };
         let (k, ranks, is_sort) = (k.min(rows), &ranks, false);
         let question = Question { info, tuning, ranks, rows, k, is_sort, named: None, failed: 0, scan_bytes: 0.0 };
         let algorithm = question.algorithm(question.cheapest().0);
@@ -364,7 +364,7 @@ mod tests {
         let device = Device::emulated(EmulatorOptions::default(), 1 << 20).unwrap();
         let (tuning, rows, k) = (Tuning::default(), 1 << 22, 100);
         let form = |failed: u32, tail_bits: Option<u32>| {
-            let ranks = Ranks { parts: Vec::new(), leading: 0, key_bits: 32, tail_bits, row_bits: 23, by_place: false };
+            let ranks = Ranks { key_bits: 32, tail_bits, row_bits: 23, ..Ranks::default() };
             let (info, ranks, named, scan_bytes) = (device.info(), &ranks, None, 4.0 * rows as f64);
             let question =
                 Question { info, tuning: &tuning, ranks, rows, k, is_sort: false, named, failed, scan_bytes };
@@ -393,8 +393,7 @@ mod tests {
             let row_bits = u64::BITS - rows.leading_zeros();
             for bits in row_bits + 1..=128 {
                 let key_bits = bits - row_bits;
-                let ranks =
-                    Ranks { parts: Vec::new(), leading: 0, key_bits, tail_bits: None, row_bits, by_place: false };
+                let ranks = Ranks { key_bits, row_bits, ..Ranks::default() };
                 let (ranks, named, failed, is_sort) = (&ranks, None, 0, false);
                 let scan_bytes = 4.0 * rows as f64;
                 let question = Question { info, tuning, ranks, rows, k, is_sort, named, failed, scan_bytes };

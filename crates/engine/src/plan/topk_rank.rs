@@ -10,6 +10,10 @@
 //! part of the rank: the sort knows it by the place. Below the key is then one bit that is set in the rank of a row, or
 //! nothing where no place is without a row.
 //!
+//! Such a rank may *carry* other values of the row below all that is compared, where all of it takes no more than 64
+//! bits, or beside it, where they take no more than 32, in place of the row's number: the sort then brings along what
+//! would be read of rows at random places.
+//!
 //! Where keys and row take more than 128 bits, the rank holds the leading keys that fit, and a *tail* of as many bits
 //! the others and the row. If the others do not fit, the first of them is cut in two parts: the upper bits of its place
 //! fill the rank, the lower ones begin the tail. Ranks with tails are compared with the threshold and sorted, and no
@@ -21,13 +25,15 @@ use crate::error::{Result, unsupported};
 use crate::facts::Facts;
 use crate::ir::{Expr, OrderKey, Ty};
 
-/// Bits of the widest rank.
+/// Bits of the widest rank, of the widest one that carries values, and of those that lie beside it.
 const BITS_MAX: u32 = 128;
+const CARRYING_BITS_MAX: u32 = 64;
+const BESIDE_BITS_MAX: u32 = 32;
 
 /// How one key becomes a place, of which this part lies in a rank or a tail.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Part {
-    /// Position of the key.
+    /// Position of the key; of a value that is carried, among outputs.
     pub(crate) key: usize,
     /// Bounds of valid values; those of a float's bits.
     pub(crate) low: i128,
@@ -46,7 +52,7 @@ pub(crate) struct Part {
 }
 
 /// How the keys of a row become its rank.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Ranks {
     pub(crate) parts: Vec<Part>,
     /// Parts that lie in the rank; the others lie in the tail. One key may have a part in both.
@@ -59,6 +65,10 @@ pub(crate) struct Ranks {
     pub(crate) row_bits: u32,
     /// Whether a rank's place tells the row.
     pub(crate) by_place: bool,
+    /// Values that are not compared, and their bits; whether they lie beside the rank and not below all of these.
+    pub(crate) carried: Vec<Part>,
+    pub(crate) carried_bits: u32,
+    pub(crate) is_beside: bool,
 }
 
 /// Bits that hold all numbers up to `last`.
@@ -85,6 +95,10 @@ fn side_by_side(parts: &mut [Part]) -> u32 {
 
 impl Part {
     fn new((position, key): (usize, &OrderKey), value: &Facts) -> Result<Part> {
+        Part::of((position, key.descending, key.nulls_first), value)
+    }
+
+    fn of((position, descending, nulls_first): (usize, bool, bool), value: &Facts) -> Result<Part> {
         let nullable = value.nullable;
         let (low, high) = match (value.ty, value.bounds()) {
             (Ty::F32, _) => (0, u32::MAX.into()),
@@ -106,8 +120,8 @@ impl Part {
             shift: 0,
             float,
             nullable,
-            descending: key.descending,
-            nulls_first: key.nulls_first,
+            descending,
+            nulls_first,
         })
     }
 
@@ -164,7 +178,8 @@ impl Ranks {
             let most = 2 * BITS_MAX - row_bits;
             return unsupported(format!("an order by keys of {all} bits, where {most} are the most"));
         }
-        Ok(Ranks { parts, leading, key_bits, tail_bits: has_tail.then_some(tail_bits), row_bits, by_place: false })
+        let tail_bits = has_tail.then_some(tail_bits);
+        Ok(Ranks { parts, leading, key_bits, tail_bits, row_bits, ..Ranks::default() })
     }
 
     /// The same ranks where places tell rows, and may be without one or not; none if they take more than 128 bits.
@@ -179,7 +194,23 @@ impl Ranks {
             tail_bits: None,
             row_bits,
             by_place: true,
+            ..self.clone()
         })
+    }
+
+    /// The same ranks by place that carry the values of these outputs; none if they take too many bits, and if a
+    /// value is not told by its place.
+    pub(crate) fn carrying(&self, outputs: &[(usize, &Facts)]) -> Option<Ranks> {
+        let part = |(position, value): &(usize, &Facts)| {
+            let part = Part::of((*position, true, false), value).ok()?;
+            (!part.float && !value.is_wide() && value.texts.is_none()).then_some(part)
+        };
+        let mut carried = outputs.iter().map(part).collect::<Option<Vec<_>>>()?;
+        let carried_bits = side_by_side(&mut carried);
+        let compared = self.key_bits + self.row_bits;
+        let is_beside = compared + carried_bits > CARRYING_BITS_MAX;
+        let fits = !is_beside || compared <= CARRYING_BITS_MAX && carried_bits <= BESIDE_BITS_MAX;
+        (self.by_place && compared > 0 && fits).then(|| Ranks { carried, carried_bits, is_beside, ..self.clone() })
     }
 
     /// The first key with a part in the tail.
@@ -202,12 +233,17 @@ impl Ranks {
 
     /// Bits below the keys of a rank.
     pub(crate) fn key_shift(&self) -> u32 {
-        if self.tail_bits.is_some() { 0 } else { self.row_bits }
+        if self.tail_bits.is_some() { 0 } else { self.row_bits + self.carried_below() }
+    }
+
+    /// Bits of a rank below all that is compared.
+    pub(crate) fn carried_below(&self) -> u32 {
+        if self.is_beside { 0 } else { self.carried_bits }
     }
 
     /// The type of ranks.
     pub(crate) fn element(&self) -> Element {
-        match self.key_bits + self.row_bits {
+        match self.key_bits + self.row_bits + self.carried_below() {
             _ if self.tail_bits.is_some() => Element::U128,
             0..=32 if self.by_place => Element::U32,
             0..=64 => Element::U64,
@@ -293,6 +329,30 @@ mod tests {
         assert_eq!(all.parts.iter().map(|part| part.shift).collect::<Vec<_>>(), [64, 0]);
         assert_eq!(wide.by_place(true), None);
         assert_eq!(of(&[floats.clone(), floats, narrow]).by_place(false), None);
+    }
+
+    #[test]
+    fn ranks_carry_values_below_what_is_compared() {
+        let narrow = value(Ty::I32, Some((0, (1 << 16) - 1)), false);
+        let keys = [key(false, false), key(true, true)];
+        let all = Ranks::new(&keys, &[narrow.clone(), narrow.clone()], &[], 1 << 28).unwrap();
+        let (byte, other) = (value(Ty::I64, Some((-1, 253)), true), value(Ty::I32, Some((5, 8)), false));
+        let outputs = [(2, &byte), (4, &other)];
+        assert_eq!(all.carrying(&outputs), None, "the row's number is compared");
+        let carrying = all.by_place(true).unwrap().carrying(&outputs).unwrap();
+        assert_eq!((carrying.bits(), carrying.carried_bits, carrying.key_shift()), (33, 10, 11));
+        assert_eq!(carrying.element(), Element::U64);
+        let parts: Vec<_> = carrying.carried.iter().map(|part| (part.key, part.bits, part.shift)).collect();
+        assert_eq!(parts, [(2, 8, 2), (4, 2, 0)]);
+        let (all, float) = (all.by_place(false).unwrap(), value(Ty::F32, None, false));
+        assert_eq!(all.carrying(&[(0, &float)]), None);
+        let beside = |outputs: &[(usize, &Facts)]| all.carrying(outputs).map(|ranks| ranks.is_beside);
+        assert_eq!(beside(&[(0, &narrow), (1, &narrow)]), Some(false));
+        assert_eq!(beside(&[(0, &narrow), (1, &narrow), (4, &other)]), None, "34 bits beside 32");
+        let wide = Ranks::new(&keys, &[narrow.clone(), value(Ty::I64, Some((0, 1 << 40)), false)], &[], 1 << 28);
+        let wide = wide.unwrap().by_place(false).unwrap().carrying(&outputs).unwrap();
+        assert_eq!((wide.key_bits, wide.carried_bits, wide.is_beside, wide.key_shift()), (57, 10, true, 0));
+        assert_eq!(wide.element(), Element::U64);
     }
 
     #[test]

@@ -101,6 +101,43 @@ fn ranks_without_row_numbers() {
     check_on(&sorting(LaneOrder::Reversed), &fragment(some, few()), &[&table]);
 }
 
+#[test]
+fn ranks_carry_the_values_of_rows() {
+    let columns = [(0, DataType::Int32), (3, DataType::Utf8), (2, DataType::Int64), (6, DataType::Boolean)];
+    let outputs: Vec<(Expr, DataType)> =
+        columns.into_iter().chain([(5, DataType::Int32)]).map(|(at, ty)| (reg(at), ty)).collect();
+    let shift = WindowFunction::Shift { output: 1, rows: 1, default: Literal::Null, skips_nulls: true };
+    let sum = |output| aggregate(AggregateKind::Sum, Some(output), TO_PEERS);
+    let windows = vec![
+        call(WindowFunction::RowNumber, (1, 2), DataType::UInt64),
+        call(sum(2), (1, 2), DataType::Int64),
+        call(sum(4), (1, 2), DataType::Int64),
+        call(shift, (0, 2), DataType::Utf8),
+    ];
+    let all = |steps, outputs: &[(Expr, DataType)]| {
+        let of_windows = windows.iter().enumerate().map(|(at, call)| (reg(outputs.len() + at), call.data_type.clone()));
+        let columns = outputs.iter().enumerate().map(|(at, (_, ty))| (reg(at), ty.clone())).chain(of_windows).collect();
+        let (keys, outputs) = (vec![ascending(reg(0)), descending(reg(1))], outputs.to_vec());
+        let sink = TopK { keys, k: None, skip: 0, outputs, windows: windows.clone(), first: None, algorithm: None };
+        let sorted = Pipeline { source: Source::Table(0), steps, sink: Sink::TopK(sink) };
+        let root = Pipeline { source: Source::Output(0), steps: vec![], sink: Sink::Rows { columns, limit: None } };
+        fragment(&[7], vec![sorted, root])
+    };
+    let table = table(800);
+    let some = vec![filter(binary(BinaryOp::Gt, reg(1), int(3, Ty::I64)))];
+    // With a decimal and a sum of columns ranks are too wide: values are fetched by the numbers of rows.
+    let others = [(reg(4), DataType::Decimal128(15, 2)), (binary(BinaryOp::Add, reg(2), reg(1)), DataType::Int64)];
+    let wide = [&outputs[..], &others].concat();
+    for (order, steps) in ORDERS.into_iter().zip([vec![], some, vec![]]) {
+        for (outputs, ranks) in [(&outputs, "const uint64_t"), (&wide, "const uint32_t")] {
+            let report = check_on(&sorting(order), &all(steps.clone(), outputs), &[&table]);
+            let source = report.program().unwrap().source().to_string();
+            let has_all = steps.is_empty();
+            assert!(!has_all || source.contains(&format!("{ranks} rank = ")), "{ranks}: {source}");
+        }
+    }
+}
+
 /// A partition and an order of so many keys.
 fn wide_keys(count: usize) -> Vec<OrderKey> {
     let behind = [2, 3, 4, 2, 4].into_iter().cycle().take(count - 1).map(|key| descending(reg(key)));
@@ -216,6 +253,14 @@ fn aggregates_over_frames() {
         windows.push(call(filtered(AggregateKind::Count, None), (0, 1), sum.clone()));
     }
     check_on(&engine(LaneOrder::Seeded(7)), &rows_of(vec![], keys(), windows), &[&table(400)]);
+}
+
+#[test]
+fn runs_lie_across_tiles_of_a_warp() {
+    // A warp has two tiles of 128 rows; partitions have 3 to 250.
+    let shares = call(WindowFunction::CumeDist, (2, 2), DataType::Float64);
+    let windows = vec![call(WindowFunction::RowNumber, (2, 3), DataType::UInt64), shares];
+    check_on(&sorting(LaneOrder::Seeded(4)), &rows_of(vec![], keys(), windows), &[&table(26_001)]);
 }
 
 #[test]

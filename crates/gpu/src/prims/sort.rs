@@ -42,6 +42,8 @@ pub struct SortColumn {
     pub element: Element,
     /// Bits that values have at most; fewer than those of the type for codes and other small unsigned integers alone.
     pub bits: u32,
+    /// The lowest of them, so many, that do not count: what a key of its type carries below the number it is sorted by.
+    pub below: u32,
     /// Whether large values come first.
     pub descending: bool,
     /// Where NULLs go.
@@ -51,18 +53,18 @@ pub struct SortColumn {
 impl SortColumn {
     /// A key of all values of a type, ascending and without NULLs.
     pub fn of(element: Element) -> SortColumn {
-        SortColumn { element, bits: element.bytes() as u32 * 8, descending: false, nulls: Nulls::Absent }
+        SortColumn { element, bits: element.bytes() as u32 * 8, below: 0, descending: false, nulls: Nulls::Absent }
     }
 
     /// Refuses bits that values of the type do not have, or need.
     fn check(&self) -> Result<()> {
         let all = self.element.bytes() as u32 * 8;
         let unsigned = matches!(self.element, Element::U8 | Element::U32 | Element::U64 | Element::U128);
-        if self.bits == all || (unsigned && (1..all).contains(&self.bits)) {
+        let SortColumn { element, bits, below, .. } = *self;
+        if (bits == all || unsigned && bits < all) && below < bits && (unsigned || below == 0) {
             return Ok(());
         }
-        let SortColumn { element, bits, .. } = self;
-        Err(GpuError::Contract(format!("sort: {bits} bits of a key of {element}, whose values have {all}")))
+        Err(GpuError::Contract(format!("sort: bits {below}..{bits} of a key of {element}, whose values have {all}")))
     }
 }
 
@@ -104,7 +106,7 @@ fn words(columns: &[SortColumn]) -> Vec<Vec<Piece>> {
         }
     };
     for (number, column) in columns.iter().enumerate().rev() {
-        add(number, Some(0), column.bits);
+        add(number, Some(column.below), column.bits - column.below);
         if column.nulls != Nulls::Absent {
             add(number, None, 1);
         }
@@ -324,7 +326,25 @@ impl Sort {
         rows: Option<&DeviceSlice>,
         scratch: &DeviceBuffer,
     ) -> Result<()> {
-        let len = self.check(keys, rows)?;
+        self.launch_with(queue, keys, (None, rows), scratch)
+    }
+
+    /// The same with `values` that stand in place of row numbers, if any: they are written to `rows` in the order of a
+    /// key that is sorted as it is.
+    ///
+    /// # Errors
+    /// As [`Sort::launch`], and [`GpuError::Contract`] for values beside other keys.
+    pub fn launch_with(
+        &self,
+        queue: &mut impl Queue,
+        keys: &[SortKey<'_>],
+        (values, rows): (Option<&DeviceSlice>, Option<&DeviceSlice>),
+        scratch: &DeviceBuffer,
+    ) -> Result<()> {
+        let len = self.check(keys, (values, rows))?;
+        if values.is_some() && !self.words.is_empty() {
+            return Err(GpuError::Contract("sort: values in place of the row numbers of keys that make words".into()));
+        }
         let parts = self.scratch(len);
         check_scratch("sort", scratch, parts.bytes)?;
         if len == 0 {
@@ -338,9 +358,9 @@ impl Sort {
         let sorted = Records { keys: &words, values: rows };
         let radix = scratch.part(parts.radix, parts.bytes - parts.radix)?;
         if self.words.is_empty() {
-            let SortColumn { bits, descending, .. } = self.columns[0];
-            let input = Records { keys: keys[0].values, values: None };
-            let order = RadixOrder { bits: 0..bits, descending };
+            let SortColumn { bits, below, descending, .. } = self.columns[0];
+            let input = Records { keys: keys[0].values, values };
+            let order = RadixOrder { bits: below..bits, descending };
             return self.radix.launch(queue, input, sorted, other, &order, &radix);
         }
         for (number, (pieces, kernel)) in self.words.iter().enumerate() {
@@ -366,7 +386,7 @@ impl Sort {
     }
 
     /// Checks the operands; the number of rows.
-    fn check(&self, keys: &[SortKey<'_>], rows: Option<&DeviceSlice>) -> Result<u64> {
+    fn check(&self, keys: &[SortKey<'_>], (values, rows): (Option<&DeviceSlice>, Option<&DeviceSlice>)) -> Result<u64> {
         if keys.len() != self.columns.len() {
             let message = format!("sort: {} keys, and {} are needed", keys.len(), self.columns.len());
             return Err(GpuError::Contract(message));
@@ -374,7 +394,9 @@ impl Sort {
         let len = match (rows, self.row) {
             (Some(rows), Some(row)) => {
                 check_element("sort", "the row numbers", rows, row)?;
-                check_rows(row, rows.len())?;
+                if values.is_none() {
+                    check_rows(row, rows.len())?;
+                }
                 rows.len()
             }
             (None, None) => keys[0].values.len(),
@@ -413,8 +435,8 @@ fn check_rows(row: Element, rows: u64) -> Result<()> {
 /// The numbers of rows in the order of a sort; `keys` has the ordered bits of each column's values, none for NULL.
 pub fn reference(columns: &[SortColumn], keys: &[Vec<Option<OrderedBits>>]) -> Vec<u64> {
     let place = |column: usize, row: u64| {
-        let SortColumn { descending, nulls, .. } = columns[column];
-        let value = keys[column][row as usize];
+        let SortColumn { below, descending, nulls, .. } = columns[column];
+        let value = keys[column][row as usize].map(|bits| bits >> below);
         let behind = value.is_none() == (nulls == Nulls::Last);
         (behind, value.map(|bits| if descending { !bits } else { bits }))
     };

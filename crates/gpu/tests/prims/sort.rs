@@ -78,7 +78,7 @@ fn several_keys_with_mixed_directions_and_nulls() {
 fn keys_that_fit_one_word_and_keys_sorted_as_they_are() {
     let packed = [
         SortColumn { nulls: Nulls::Last, ..SortColumn::of(Element::I32) },
-        SortColumn { bits: 12, descending: true, nulls: Nulls::First, ..SortColumn::of(Element::U32) },
+        SortColumn { bits: 12, below: 3, descending: true, nulls: Nulls::First, ..SortColumn::of(Element::U32) },
     ];
     let direct = [SortColumn { descending: true, ..SortColumn::of(Element::F64) }];
     for lanes in orders(&ORDERS[..3]) {
@@ -117,9 +117,11 @@ fn what_does_not_fit_is_refused() {
     let numbered = Some(Element::U32);
     assert!(message(made(&[], numbered)).contains("0 keys"));
     assert!(message(made(&[column], Some(Element::I32))).contains("i32"));
-    assert!(message(made(&[SortColumn { bits: 31, ..column }], numbered)).contains("31 bits"));
+    assert!(message(made(&[SortColumn { bits: 31, ..column }], numbered)).contains("0..31"));
     let wide = SortColumn { bits: 33, ..SortColumn::of(Element::U32) };
-    assert!(message(made(&[wide], numbered)).contains("33 bits"));
+    assert!(message(made(&[wide], numbered)).contains("0..33"));
+    let nothing = SortColumn { below: 20, bits: 20, ..SortColumn::of(Element::U32) };
+    assert!(message(made(&[nothing], numbered)).contains("20..20"));
     assert!(message(made(&[column, column], None)).contains("without row numbers"));
 
     let columns =
@@ -160,7 +162,7 @@ fn what_a_sort_takes_is_known_before_it_is_made() {
 fn keys_alone_are_left_in_order() {
     let mut rig = Rig::new(LaneOrder::Forward);
     let column = SortColumn { bits: 20, descending: true, ..SortColumn::of(Element::U32) };
-    let mut drawn: Vec<u32> = randoms(5_000, 3).map(|bits| bits as u32 & 0xf_ffff).collect();
+    let drawn: Vec<u32> = randoms(5_000, 3).map(|bits| bits as u32 & 0xf_ffff).collect();
     let spec = SortSpec { columns: vec![column], row: None };
     assert!(spec.leaves_keys());
     let sort = Sort::new(&rig.device, &spec.columns, spec.row).unwrap();
@@ -173,6 +175,24 @@ fn keys_alone_are_left_in_order() {
     let numbered = sort.launch(&mut rig.stream, &[key], Some(&values), &scratch);
     assert!(matches!(numbered, Err(GpuError::Contract(message)) if message.contains("has none")));
     sort.launch(&mut rig.stream, &[key], None, &scratch).unwrap();
-    drawn.sort_unstable_by(|a, b| b.cmp(a));
-    assert!(rig.download::<u32>(&scratch)[..drawn.len()] == drawn[..]);
+    let mut in_order = drawn.clone();
+    in_order.sort_unstable_by(|a, b| b.cmp(a));
+    assert!(rig.download::<u32>(&scratch)[..drawn.len()] == in_order[..]);
+    // Keys that agree above the lowest bits stay as they were.
+    let column = SortColumn { below: 9, ..column };
+    let sort = Sort::new(&rig.device, &[column], None).unwrap();
+    sort.launch(&mut rig.stream, &[key], None, &scratch).unwrap();
+    let mut in_order = drawn.clone();
+    in_order.sort_by_key(|key| std::cmp::Reverse(key >> 9));
+    assert!(rig.download::<u32>(&scratch)[..drawn.len()] == in_order[..]);
+    // Values in place of row numbers.
+    let sort = Sort::new(&rig.device, &[column], Some(Element::U32)).unwrap();
+    let scratch = rig.device.buffer(sort.scratch_bytes(drawn.len() as u64), "scratch").unwrap();
+    let carried: Vec<u32> = drawn.iter().map(|key| !key).collect();
+    let (carried, moved) = (rig.upload(&carried), rig.upload(&drawn));
+    let slice = |buffer| DeviceSlice::new(buffer, 0, Element::U32, drawn.len() as u64).unwrap();
+    let (carried, places) = (slice(&carried), slice(&moved));
+    sort.launch_with(&mut rig.stream, &[key], (Some(&carried), Some(&places)), &scratch).unwrap();
+    in_order.iter_mut().for_each(|key| *key = !*key);
+    assert!(rig.download::<u32>(&moved) == in_order);
 }
