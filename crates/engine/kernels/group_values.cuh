@@ -1,5 +1,5 @@
 
-// Values read back from the cells of groups, and what is computed of them in 256 bits.
+// Values read back from the cells of groups, and what is computed of integers in 128 and 256 bits.
 
 // The double of an image that wc_order gives.
 WC_DEVICE double wc_of_order(int64_t image) {
@@ -29,6 +29,28 @@ WC_DEVICE double wc_deviations(__int128 sum, __int128 squares, int64_t count) {
     for (int word = 0; word + 1 < top; ++word) rest |= words[word];
     kept |= rest != 0;
     return (double)kept * __longlong_as_double((int64_t)(1023 + 64 * top - shift) << 52);
+}
+
+// The double nearest to an integer over a power of ten of 127 bits at most.
+WC_DEVICE double wc_nearest_double(__int128 units, uint64_t power_high, uint64_t power_low) {
+    typedef unsigned __int128 Wide;
+    const Wide magnitude = units < 0 ? 0 - (Wide)units : (Wide)units;
+    const Wide power = (Wide)power_high << 64 | power_low, largest_exact = (Wide)10000000000000000000u * 1000u;
+    const bool is_exact = magnitude >> 53 == 0 && power <= largest_exact;
+    if (is_exact || magnitude == 0) return (double)(int64_t)units / (double)power;
+    Wide whole = magnitude / power, rest = magnitude % power;
+    // Bits behind the point, up to two more than a double has, and 64 bits of longer ones: the last bit tells of the
+    // rest.
+    int exponent = 0;
+    for (; whole >> 54 == 0; --exponent) {
+        rest <<= 1;
+        whole = whole << 1 | (rest >= power);
+        if (rest >= power) rest -= power;
+    }
+    for (; whole >> 64 != 0; ++exponent) whole = whole >> 1 | (whole & 1);
+    const uint64_t kept = (uint64_t)whole | (rest != 0);
+    const double nearest = (double)kept * __longlong_as_double((int64_t)(1023 + exponent) << 52);
+    return units < 0 ? -nearest : nearest;
 }
 
 // The magnitude of a number times a factor over another, truncated; all ones if 128 bits do not hold it, or of zero.

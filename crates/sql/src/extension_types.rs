@@ -96,13 +96,14 @@ impl ExtensionType {
         Field::new("", DataType::Utf8, true).with_metadata(metadata)
     }
 
-    /// The field of a column that a file has values of the type for: texts of the type, or bytes of UUIDs.
+    /// The field of a column that a file has values of the type for: texts of the type, or bytes of UUIDs, which its
+    /// scan reads.
     pub(crate) fn stored(self, field: &Field) -> Field {
         let field = field.clone();
-        match field.data_type() {
-            DataType::FixedSizeBinary(_) => field.with_metadata([(NAME_KEY.into(), UUID_OF_BYTES.0.into())].into()),
-            _ => self.read(field),
-        }
+        self.read(match field.data_type() {
+            DataType::FixedSizeBinary(_) => field.with_data_type(DataType::Utf8View),
+            _ => field,
+        })
     }
 
     /// A field whose values are of the type.

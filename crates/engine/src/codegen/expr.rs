@@ -200,9 +200,7 @@ impl<'a> Emitter<'a> {
             Expr::Digits(inner, most) => self.digits(inner, *most),
             Expr::DecimalToFloat(inner, scale) => {
                 let value = self.emit(inner)?;
-                let divisor = 10f64.powi(i32::from(*scale));
-                let code = format!("(double){} / {divisor:?}", value.code);
-                Ok(self.value(Facts::new(Ty::F64, value.nullable, None), &code, value.valid))
+                self.nearest_double(&value, *scale)
             }
             Expr::Quotient(operands, power) => self.wide_quotient(operands, *power),
             Expr::Deviations(sums) => self.deviations(sums),

@@ -12,9 +12,9 @@ const WIDE_KEYS_MARKS: [&str; 4] = ["wc_wide_", "wc_float_key", "nan_null", "wc_
 /// Exact sums of floats, with the mark by which programs are known that have some.
 const FIXED: &str = include_str!("../../kernels/fixed.cuh");
 const FIXED_MARK: &str = "wc_fixed";
-/// Values of groups that another pipeline scans and what is computed of them in 256 bits, with their marks.
+/// Values of groups that another pipeline scans, and what is computed of integers in 128 and 256 bits, with marks.
 const GROUP_VALUES: &str = include_str!("../../kernels/group_values.cuh");
-const GROUP_VALUES_MARKS: [&str; 3] = ["wc_of_order", "wc_deviations", "wc_quotient"];
+const GROUP_VALUES_MARKS: [&str; 4] = ["wc_of_order", "wc_deviations", "wc_quotient", "wc_nearest_double"];
 /// Windows, with the mark of the kernel that each has.
 const WINDOWS: &str = include_str!("../../kernels/windows.cuh");
 const WINDOWS_MARK: &str = "wc_window_span";

@@ -117,6 +117,22 @@ fn scales_round_half_away_from_zero() {
 }
 
 #[test]
+fn doubles_are_the_nearest_ones() {
+    // Dividends on both sides of 53 and 64 bits, and powers of ten on both sides of the last that is a double.
+    let product = || binary(BinaryOp::Mul, reg(0), reg(1));
+    let long = || binary(BinaryOp::Mul, product(), int(10i128.pow(9) + 7, Ty::I128));
+    let double = |value: Expr, scale: i8| min(Expr::DecimalToFloat(Box::new(value), scale), DataType::Float64);
+    let scales = [0, 2, 17, 22, 23, 38];
+    let calls: Vec<_> = scales
+        .into_iter()
+        .flat_map(|scale| [double(reg(0), scale), double(product(), scale), double(long(), scale)])
+        .collect();
+    for largest in [70, 12_345, 1 << 40, (1 << 44) - 1] {
+        check(&single(3, vec![], vec![(reg(2), DataType::Int32)], calls.clone()), &[&table(600, largest)]);
+    }
+}
+
+#[test]
 fn comparisons_and_groups() {
     let less = binary(BinaryOp::Lt, rescale(reg(0), 2), binary(BinaryOp::Mul, reg(1), int(100, Ty::I128)));
     let between = binary(BinaryOp::Gt, reg(0), int(-20, Ty::I128));

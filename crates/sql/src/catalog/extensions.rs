@@ -2,7 +2,8 @@
 //! all tables, for `information_schema.columns`.
 //!
 //! DataFusion 55.2 forgets the metadata of fields. A file has the type in the Arrow schema of its writer, or as a
-//! logical type of Parquet. A table's column has it if each of the files has.
+//! logical type of Parquet. A table's column has it if each of the files has. Columns of intervals have their type in
+//! tables here, too ([`super::stored_values`]).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,11 +22,12 @@ use parquet::arrow::parquet_to_arrow_schema;
 use parquet::basic::LogicalType;
 use parquet::file::metadata::ParquetMetaData;
 
+use super::stored_values::{INTERVAL, has_intervals};
 use crate::error::Result;
 use crate::extension_types::ExtensionType;
 
-/// The command of a table over Parquet files whose columns were inferred, with extension types. None if no column has
-/// one.
+/// The command of a table over Parquet files whose columns were inferred, with extension types, and one type of
+/// intervals. None if no column has one.
 pub(super) async fn typed(
     state: &dyn Session,
     command: &CreateExternalTable,
@@ -34,8 +36,9 @@ pub(super) async fn typed(
 ) -> Result<Option<CreateExternalTable>> {
     let schema = listing.schema();
     let may_have = |field: &Arc<Field>| field.data_type().is_string() || is_uuid(field.data_type());
+    let has_intervals = has_intervals(&schema);
     let mut types: BTreeMap<String, ExtensionType> = BTreeMap::new();
-    if command.file_type != "PARQUET" || !schema.fields().iter().any(may_have) {
+    if command.file_type != "PARQUET" || !has_intervals && !schema.fields().iter().any(may_have) {
         return Ok(None);
     }
     for (number, path) in files.iter().enumerate() {
@@ -45,12 +48,16 @@ pub(super) async fn typed(
             _ => types.retain(|name, of| found.get(name) == Some(of)),
         }
         if types.is_empty() {
-            return Ok(None);
+            break;
         }
     }
-    let field = |field: &Arc<Field>| match types.get(field.name()).filter(|_| may_have(field)) {
-        Some(of) => of.stored(field),
-        None => field.as_ref().clone(),
+    if types.is_empty() && !has_intervals {
+        return Ok(None);
+    }
+    let field = |field: &Arc<Field>| match (types.get(field.name()).filter(|_| may_have(field)), field.data_type()) {
+        (Some(of), _) => of.stored(field),
+        (None, DataType::Interval(_)) => field.as_ref().clone().with_data_type(INTERVAL),
+        (None, _) => field.as_ref().clone(),
     };
     let fields: Vec<Field> = schema.fields().iter().map(field).collect();
     let mut changed = command.clone();

@@ -41,6 +41,7 @@ mod schema;
 mod snapshot;
 mod sniff;
 mod special;
+mod stored_values;
 mod text_files;
 mod text_keys;
 
@@ -67,6 +68,7 @@ pub(crate) use row_order::RowOrder;
 pub(crate) use schema::{ConnectionSchema, define, plan_statement};
 pub use snapshot::FileSnapshot;
 pub(crate) use sniff::SniffCsv;
+pub(crate) use stored_values::with_stored_values;
 pub(crate) use text_files::{Copies, TEXT_FILES, TextReading, WrittenColumns};
 pub(crate) use text_keys::{NULL_KEY, TextCasts, TextKeys, at_places, listing_of, with_format};
 

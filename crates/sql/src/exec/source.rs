@@ -22,6 +22,7 @@ use warpcube_column::{
     ColumnError, ColumnFile, ColumnScan, ColumnSource, EncodingChoice, LoadLimits, Result, TableRequest, cores,
 };
 
+use crate::catalog::with_stored_values;
 use crate::error::{SqlError, panic_text};
 use crate::exec::column_files::column_file;
 use crate::lower::{DerivedColumn, Lowered, TableInfo, version_now};
@@ -175,7 +176,7 @@ impl TableColumns {
         let session: &dyn Session = &state;
         let projection = columns.to_vec();
         let plan = guarded(&self.runtime, self.info.provider.scan(session, Some(&projection), &[], None))?;
-        let plan = unordered(plan);
+        let plan = unordered(with_stored_values(plan).map_err(failed)?);
         let plan = plan.repartitioned(self.partitions, state.config().options()).map_err(failed)?.unwrap_or(plan);
         Ok(Box::new(TableScan { plan, context: state.task_ctx(), runtime: self.runtime.clone() }))
     }

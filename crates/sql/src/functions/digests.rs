@@ -245,7 +245,7 @@ fn uuids(args: &Arguments) -> Result<ArrayRef> {
 }
 
 /// The usual text of a UUID of 16 bytes.
-fn uuid_of_bytes(bytes: &[u8]) -> Result<String> {
+pub(crate) fn uuid_of_bytes(bytes: &[u8]) -> Result<String> {
     match bytes.len() {
         16 => uuid(&hex(bytes)),
         other => Err(raised(format!("{other} bytes are no UUID, which has 16"))),

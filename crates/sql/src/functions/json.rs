@@ -221,6 +221,11 @@ pub(super) fn steps(path: &str) -> Result<Vec<Step>> {
     Ok(steps)
 }
 
+/// Whether a path may lead to several values.
+pub(crate) fn leads_to_several(path: &str) -> bool {
+    steps(path).is_ok_and(|steps| steps.iter().any(|step| matches!(step, Step::All)))
+}
+
 fn at_path(value: Value, steps: Vec<Step>) -> Option<Value> {
     steps.into_iter().try_fold(value, |value, step| match (step, value) {
         (Step::Member(name) | Step::Either(name), Value::Object(mut members)) => members.remove(&name),

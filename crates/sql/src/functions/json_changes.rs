@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use datafusion::error::Result;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::json::{Step, duckdb_type, parsed, steps};
 use super::{Arguments, Json, Own, Text};
@@ -174,13 +174,12 @@ fn common(one: Value, other: Value) -> Value {
         }
         (Value::Object(mut members), Value::Object(others)) => {
             for (name, other) in others {
-                let both = match members.remove(&name) {
-                    Some(member) => common(member, other),
-                    None => other,
-                };
-                members.insert(name, both);
+                match members.get_mut(&name) {
+                    Some(member) => *member = common(member.take(), other),
+                    None => _ = members.insert(name, other),
+                }
             }
-            Value::Object(Map::from_iter(members))
+            Value::Object(members)
         }
         (Value::Array(one), Value::Array(other)) => {
             let both = one.into_iter().chain(other).reduce(common);

@@ -13,6 +13,7 @@ use arrow::row::{RowConverter, SortField};
 use datafusion::error::{DataFusionError, Result};
 
 use super::{Arguments, Double, Histogram, List, Long, Longs, Own, Text, raised};
+use crate::nested_keys::{has_keys, keys};
 
 /// The functions.
 pub(super) const ALL: &[Own] = &[
@@ -110,7 +111,9 @@ fn graded(args: &Arguments) -> Result<ArrayRef> {
     let mut lists = ListBuilder::new(Int64Builder::new());
     let places = args.each(|row| {
         let options = SortOptions { descending: says(1, row, "DESC"), nulls_first: says(2, row, "NULLS FIRST") };
-        Ok(Some(sort_to_indices(&elements(args, 0, row), Some(options), None)?))
+        let elements = elements(args, 0, row);
+        let sorted = if has_keys(elements.data_type()) { Arc::new(keys(&elements)?) } else { elements };
+        Ok(Some(sort_to_indices(&sorted, Some(options), None)?))
     })?;
     for places in places {
         lists.append_option(

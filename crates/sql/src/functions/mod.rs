@@ -10,6 +10,7 @@ mod digests;
 mod format;
 mod json;
 mod json_changes;
+mod list_sums;
 mod lists;
 mod number_pattern;
 mod numbers;
@@ -48,7 +49,8 @@ use datafusion::logical_expr::{
 use crate::extension_types::ExtensionType;
 use crate::words::sql_name;
 
-pub(crate) use digests::url_decoded;
+pub(crate) use digests::{url_decoded, uuid_of_bytes};
+pub(crate) use json::leads_to_several;
 pub(crate) use pattern::{is_pattern, read as read_by_pattern, to_char};
 pub(crate) use truncation::truncated;
 pub(crate) use type_names::{TYPE_IN_SQL, type_in_sql};
@@ -78,6 +80,8 @@ enum Kind {
     Longs,
     /// A list of any elements; as the type of values, that of the first argument.
     List,
+    /// The sum of the elements of the first argument, a list.
+    Total,
     /// How often the elements of the first argument, a list, are in it.
     Histogram,
     /// The members of all arguments, which are structs.
@@ -88,7 +92,7 @@ enum Kind {
 
 use Kind::{
     Any, Boolean, Bytes, Date, Decimal, Double, Histogram, Interval, Joined, Json, List, Long, Longs, Text, Texts,
-    Time, Unsigned, Uuid,
+    Time, Total, Unsigned, Uuid,
 };
 
 impl Kind {
@@ -105,7 +109,7 @@ impl Kind {
             Interval => DataType::Interval(IntervalUnit::MonthDayNano),
             Texts => DataType::new_list(DataType::Utf8, true),
             Longs => DataType::new_list(DataType::Int64, true),
-            Any | Decimal | List | Histogram | Joined => DataType::Null,
+            Any | Decimal | List | Total | Histogram | Joined => DataType::Null,
         }
     }
 
@@ -136,7 +140,7 @@ impl Kind {
                     matches!(from, DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(_, _))
                 }
                 Any => true,
-                Histogram | Joined => false,
+                Total | Histogram | Joined => false,
             };
         is_taken.then(|| match (self, from) {
             (Any | Decimal, from) => from.clone(),
@@ -197,6 +201,7 @@ fn all() -> impl Iterator<Item = &'static Own> {
         format::ALL,
         json::ALL,
         json_changes::ALL,
+        list_sums::ALL,
         lists::ALL,
         numbers::ALL,
         paths::ALL,
@@ -270,6 +275,12 @@ fn own(name: &str) -> Result<Arc<ScalarUDF>> {
 /// What a path or a number finds in JSON: `j['a']`.
 pub(crate) fn in_json(json: Expr, path: Expr) -> Option<Expr> {
     Some(own("json_extract").ok()?.call(vec![json, path]))
+}
+
+/// A list in an order, where the elements have keys of their own; `arguments` are those of `array_sort`.
+pub(crate) fn sorted_list(arguments: Vec<Expr>) -> Option<Expr> {
+    let list = arguments.first()?.clone();
+    Some(own("list_select").ok()?.call(vec![list, own("list_grade_up").ok()?.call(arguments)]))
 }
 
 /// The function that reads lists of texts as lists of UUIDs.
@@ -440,6 +451,7 @@ impl ScalarUDFImpl for OwnFunction {
             (List, Some(DataType::List(field))) => DataType::List(Arc::new(field.as_ref().clone().with_nullable(true))),
             (Decimal, Some(DataType::Decimal128(precision, scale))) => numbers::one_digit_more(*precision, *scale),
             (Joined, _) => structs::joined_type(arguments)?,
+            (Total, Some(DataType::List(field))) => list_sums::total_type(field.data_type())?,
             (Histogram, Some(DataType::List(field))) => lists::histogram_type(field.data_type()),
             (gives, _) => gives.data_type(),
         })

@@ -23,6 +23,7 @@ use warpcube_engine::{AggregateCall, Expr as Device};
 use super::Reason;
 use super::calls::as_function;
 use super::order_statistics::{self, Rows, filtered};
+use crate::mend::cast_functions::CastFunction;
 
 /// Whether a call is of distinct values, and not the same of all of them.
 pub(super) fn is_distinct(function: &AggregateFunction) -> bool {
@@ -55,8 +56,12 @@ fn value_of(function: &AggregateFunction, aggregate: &Aggregate) -> Result<Expr,
     let type_of = |expr: &Expr| expr.get_type(aggregate.input.schema().as_ref()).map_err(text);
     if name != "sum" && type_of(argument)?.is_floating() {
         let one_zero = |data_type: DataType| data_type.is_integer() || data_type.is_decimal();
-        match argument {
-            Expr::Cast(cast) if one_zero(type_of(&cast.expr)?) => {}
+        let made_of = match argument {
+            Expr::Cast(cast) => Some(cast.expr.as_ref()),
+            other => CastFunction::as_double(other),
+        };
+        match made_of {
+            Some(inner) if one_zero(type_of(inner)?) => {}
             _ => return Err(format!("{name} of distinct floats")),
         }
     }

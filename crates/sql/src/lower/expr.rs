@@ -15,6 +15,7 @@ use super::columns::{self, BaseColumn, ColumnId, columns, shown};
 use super::constants::{literal, null};
 use super::strings::StringExpression;
 use super::{Reason, arguments, dates};
+use crate::mend::cast_functions::CastFunction;
 use crate::mend::{coarser_times, finer_columns, narrow_casts};
 use crate::walk::Walk;
 
@@ -128,7 +129,7 @@ impl<'a> Translator<'a> {
             Expr::Between(between) => self.between(between),
             Expr::InList(list) => self.in_list(list),
             Expr::Case(case) => self.case(case),
-            Expr::Cast(cast) => self.cast(cast),
+            Expr::Cast(cast) => self.cast(narrow_casts::operand(cast, columns::no_names()), cast.field.data_type()),
             Expr::ScalarFunction(function) => self.function(function, expr),
             Expr::ScalarSubquery(subquery) if subquery.outer_ref_columns.is_empty() => {
                 Ok(self.arguments.literal(Argument::Subquery(subquery.clone()), self.ty(expr)?))
@@ -385,10 +386,8 @@ impl<'a> Translator<'a> {
         Ok(Device::Case(branches, Box::new(otherwise)))
     }
 
-    fn cast(&self, cast: &Cast) -> Result<Device, Reason> {
-        let operand = narrow_casts::operand(cast, columns::no_names());
+    fn cast(&self, operand: &Expr, to: &DataType) -> Result<Device, Reason> {
         let from = self.data_type(operand)?;
-        let to = cast.field.data_type();
         let inner = self.translate(operand)?;
         let refuse = || Err(format!("a conversion from {from} to {to}"));
         match (&from, to) {
@@ -421,7 +420,9 @@ impl<'a> Translator<'a> {
                 Some(to) => Ok(Device::Cast(Box::new(inner), to)),
                 None => refuse(),
             },
-            (DataType::Decimal128(_, scale), DataType::Float64) => Ok(Device::DecimalToFloat(Box::new(inner), *scale)),
+            (DataType::Decimal128(_, scale @ 0..), DataType::Float64) => {
+                Ok(Device::DecimalToFloat(Box::new(inner), *scale))
+            }
             (from, to) if from.is_numeric() && to.is_numeric() => match (Ty::of(from), Ty::of(to)) {
                 (Some(Ty::I128), _) | (_, Some(Ty::I128)) | (None, _) | (_, None) => refuse(),
                 (Some(_), Some(to)) => Ok(Device::Cast(Box::new(inner), to)),
@@ -453,6 +454,9 @@ impl<'a> Translator<'a> {
             let input = self.data_type(time)?;
             let rounded = dates::rounded(self.translate(time)?, &input, unit);
             return rounded.ok_or_else(|| format!("the rounding of {input}"));
+        }
+        if let Some(decimal) = CastFunction::as_double(expr) {
+            return self.cast(decimal, &DataType::Float64);
         }
         if let Some(comparison) = finer_columns::as_comparison(function) {
             return self.translate(&comparison);

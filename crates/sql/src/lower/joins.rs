@@ -11,6 +11,7 @@ use super::flatten::lets_one_row_pass;
 use super::graph::{Compared, Core, Graph, Hanging, Relation, mark_column};
 use super::tables::TableFacts;
 use super::{Reason, unions};
+use crate::mend::cast_functions::CastFunction;
 
 /// The sides of a join that keeps the rows of one of them.
 struct Sides<'p> {
@@ -286,7 +287,9 @@ fn has_limit(plan: &LogicalPlan) -> bool {
 /// Whether an expression of columns is NULL where those are.
 fn is_strict(expr: &Expr) -> bool {
     match expr {
-        Expr::ScalarFunction(_) => BaseColumn::of(expr).is_some(),
+        Expr::ScalarFunction(_) => {
+            BaseColumn::of(expr).is_some() || CastFunction::as_double(expr).is_some_and(is_strict)
+        }
         Expr::Cast(cast) => is_strict(&cast.expr),
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Plus | Operator::Minus | Operator::Multiply, right }) => {
             is_strict(left) || is_strict(right)

@@ -38,6 +38,7 @@ use datafusion::logical_expr::{
 use super::Reason;
 use super::calls::{Rewritten, as_function, call};
 use super::columns::text;
+use crate::mend::cast_functions::CastFunction;
 
 /// The columns of windows, and of groups by a value.
 const PLACE: &str = "__place";
@@ -65,12 +66,12 @@ pub(super) fn rows(function: &AggregateFunction, aggregate: &Aggregate) -> Resul
         "percentile_disc" => Some(Rows::Sorted(filtered(argument.clone(), function))),
         "median" | "percentile_cont" => {
             let type_of = |expr: &Expr| expr.get_type(aggregate.input.schema().as_ref()).map_err(text);
-            let value = match argument {
-                Expr::Cast(cast) if *cast.field.data_type() == DataType::Float64 => match type_of(&cast.expr)? {
-                    inner if inner.is_integer() || matches!(inner, DataType::Decimal128(_, _)) => cast.expr.as_ref(),
+            let value = match CastFunction::as_double(argument) {
+                Some(inner) => match type_of(inner)? {
+                    from if from.is_integer() || matches!(from, DataType::Decimal128(_, _)) => inner,
                     _ => argument,
                 },
-                argument => argument,
+                None => argument,
             };
             Some(Rows::Sorted(filtered(value.clone(), function)))
         }

@@ -8,6 +8,7 @@ use super::Reason;
 use super::columns::data_type as type_of;
 use super::expr::Translator;
 use super::finish::Finish;
+use crate::mend::cast_functions::CastFunction;
 use crate::mend::exact_sums::DIGITS_MAX;
 use crate::mend::moments::Statistic;
 use crate::values::FloatSums;
@@ -62,10 +63,7 @@ pub(super) fn translate(
 ///
 /// Sums of squares of doubles lose what they are taken for where values lie far from zero, those of integers do not.
 pub(super) fn exact(argument: &Expr, translator: &Translator) -> Result<Option<(Device, i8)>, Reason> {
-    let inner = match argument {
-        Expr::Cast(cast) if *cast.field.data_type() == DataType::Float64 => cast.expr.as_ref(),
-        other => other,
-    };
+    let inner = CastFunction::as_double(argument).unwrap_or(argument);
     match type_of(inner)? {
         DataType::Decimal128(precision, _) if precision > DIGITS_MAX => {
             Err(format!("squares of decimals of more than {DIGITS_MAX} digits"))

@@ -1,4 +1,5 @@
-//! Functions in the place of casts: texts that become decimals ([`crate::text_decimals`]), times that become texts
+//! Functions in the place of casts: texts that become decimals ([`crate::text_decimals`]), decimals that become floats
+//! ([`crate::decimal_floats`]), times and intervals that become texts, and intervals that were some
 //! ([`crate::time_texts`]), and casts that rows compute ([`super::failing_casts`]).
 //!
 //! A function's name has its kind and its type, so that plans travel; no statement can call it, since no registry has
@@ -14,6 +15,7 @@ use datafusion::logical_expr::{
 
 use super::conversion::Conversion;
 use super::each_value;
+use crate::decimal_floats::{floats, is_rounded_twice};
 use crate::text_decimals::{is_read, read};
 use crate::time_texts;
 
@@ -26,19 +28,30 @@ enum Kind {
     Decimal,
     /// From a text to a decimal; another text becomes NULL.
     TryDecimal,
-    /// From a timestamp or a time of day to a text.
+    /// From a decimal to the nearest float.
+    Float,
+    /// From a text to an interval; another text raises.
+    Interval,
+    /// From a text to an interval; another text becomes NULL.
+    TryInterval,
+    /// From a timestamp, a time of day or an interval to a text.
     TimeText,
 }
 
 /// How the names of functions begin; the type follows.
-const NAMES: [(&str, Kind); 4] = [
+const NAMES: [(&str, Kind); 7] = [
     ("warpcube_late_cast_", Kind::Late),
     ("warpcube_decimal_", Kind::Decimal),
     (TRY_DECIMAL, Kind::TryDecimal),
+    (FLOAT, Kind::Float),
+    ("warpcube_interval_of_text_", Kind::Interval),
+    (TRY_INTERVAL, Kind::TryInterval),
     ("warpcube_time_text_", Kind::TimeText),
 ];
-/// How the name of a function begins that has a value for all arguments.
+/// How the names of functions begin that have a value for all arguments.
 pub(super) const TRY_DECIMAL: &str = "warpcube_try_decimal_";
+pub(super) const FLOAT: &str = "warpcube_float_";
+pub(super) const TRY_INTERVAL: &str = "warpcube_try_interval_of_text_";
 
 /// The function of a name, for plans that come from another session.
 pub(super) fn function(name: &str) -> Option<Arc<ScalarUDF>> {
@@ -47,6 +60,8 @@ pub(super) fn function(name: &str) -> Option<Arc<ScalarUDF>> {
     let is_kind = match kind {
         Kind::Late => true,
         Kind::Decimal | Kind::TryDecimal => is_read(&target),
+        Kind::Float => target.is_floating(),
+        Kind::Interval | Kind::TryInterval => matches!(target, DataType::Interval(_)),
         Kind::TimeText => target.is_string(),
     };
     is_kind.then(|| Arc::new(CastFunction::function(kind, &target)))
@@ -54,7 +69,7 @@ pub(super) fn function(name: &str) -> Option<Arc<ScalarUDF>> {
 
 /// A conversion to a type.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) struct CastFunction {
+pub(crate) struct CastFunction {
     name: String,
     kind: Kind,
     target: DataType,
@@ -69,11 +84,16 @@ impl CastFunction {
         ScalarUDF::new_from_impl(CastFunction { name, kind, target: target.clone(), signature })
     }
 
-    /// What reads a text as a decimal, or writes a time as a text, in a cast's place; none for other casts.
+    /// What reads a text as a decimal or an interval, rounds a decimal to a float, or writes a time as a text, in a
+    /// cast's place; none for other casts.
     pub(super) fn in_place_of(cast: &Conversion) -> Option<Expr> {
         let reads = cast.is_of_text() && is_read(cast.to);
+        let reads_interval = cast.is_of_text() && matches!(cast.to, DataType::Interval(_));
         let kind = match () {
             () if time_texts::is_time(&cast.from) && cast.to.is_string() => Kind::TimeText,
+            () if is_rounded_twice(&cast.from, cast.to) => Kind::Float,
+            () if reads_interval && cast.may_fail => Kind::TryInterval,
+            () if reads_interval => Kind::Interval,
             () if reads && cast.may_fail => Kind::TryDecimal,
             () if reads => Kind::Decimal,
             () => return None,
@@ -86,6 +106,18 @@ impl CastFunction {
         let Expr::ScalarFunction(call) = expr else { return None };
         let cast = call.func.inner().downcast_ref::<CastFunction>().filter(|cast| cast.kind == Kind::Late)?;
         Some((call.args.first()?, &cast.target))
+    }
+
+    /// The operand of a cast to a double, which a decimal may become by a function; none of another expression.
+    pub(crate) fn as_double(expr: &Expr) -> Option<&Expr> {
+        match expr {
+            Expr::Cast(cast) if *cast.field.data_type() == DataType::Float64 => Some(&cast.expr),
+            Expr::ScalarFunction(call) => {
+                let cast = call.func.inner().downcast_ref::<CastFunction>()?;
+                (cast.kind == Kind::Float && cast.target == DataType::Float64).then_some(call.args.first()?)
+            }
+            _ => None,
+        }
     }
 
     /// The same cast, which rows compute and planning does not.
@@ -111,6 +143,10 @@ impl ScalarUDFImpl for CastFunction {
         let value = &arguments.args[0];
         match self.kind {
             Kind::Late => value.cast_to(&self.target, None),
+            Kind::Float => each_value(value, |decimals| floats(decimals, &self.target)),
+            Kind::Interval | Kind::TryInterval => {
+                each_value(value, |texts| time_texts::intervals(texts, &self.target, self.kind == Kind::TryInterval))
+            }
             Kind::TimeText => each_value(value, |times| time_texts::texts(times, &self.target)),
             Kind::Decimal | Kind::TryDecimal => each_value(value, |texts| {
                 read(texts, &self.target, self.kind == Kind::TryDecimal)?.map_err(|misfit| {
@@ -134,6 +170,7 @@ mod tests {
             (Kind::Late, &DataType::Int32),
             (Kind::Late, &zoned),
             (Kind::TryDecimal, &decimal),
+            (Kind::Float, &DataType::Float32),
             (Kind::TimeText, &DataType::Utf8View),
         ] {
             let made = CastFunction::function(kind, target);

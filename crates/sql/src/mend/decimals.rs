@@ -1,21 +1,28 @@
-//! Quotients of decimals with digits enough, and the scale of rounded ones.
+//! Quotients and averages of decimals with digits enough, and the scale of rounded ones.
 //!
 //! DataFusion 55.2 gives a quotient four digits more than its dividend has behind the point, and cuts what is behind
-//! them off: `2 / 3.0` is 0.6666. Here the dividend is given 17 digits first, and the last one of the quotient is
-//! rounded away, so that it has 20, as PostgreSQL's `2 / 3.0` has; both sides are decimals of 256 bits where 128 might
-//! not hold the dividend scaled up. This comes before types are coerced, so that whatever is above a quotient is
-//! coerced to the type that it has.
+//! them off: `2 / 3.0` is 0.6666. Here the dividend is given 17 digits first, or one more than it has, and the last one
+//! of the quotient is rounded away, so that it has 20, as PostgreSQL's `2 / 3.0` has; both sides are decimals of 256
+//! bits where 128 might not hold the dividend scaled up. This comes before types are coerced, so that whatever is above
+//! a quotient is coerced to the type that it has.
+//!
+//! An average has four digits more, too, but no more than 38 in all, so that one of DECIMAL(38, 10) overflows from 1e24
+//! on: values of more than 34 digits are decimals of 256 bits before they are averaged.
 //!
 //! DataFusion refuses a product whose factors have more than 38 digits behind the point together: it has 256 bits here.
 //!
-//! The file goes once DataFusion's quotients have 16 significant digits and are rounded, and products have room.
+//! The file goes once DataFusion's quotients have 16 significant digits and are rounded, and averages and products have
+//! room.
 
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType};
-use datafusion::common::tree_node::Transformed;
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
-use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator};
+use datafusion::functions_aggregate::average::Avg;
+use datafusion::logical_expr::{
+    BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, WindowFunctionDefinition,
+};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::each_expression;
@@ -23,10 +30,10 @@ use crate::walk::{PlanWalk, Walk};
 
 /// Digits behind the point of a dividend, at least.
 const DIVIDEND_SCALE: i8 = 16;
-/// Digits that the quotient has more than the dividend.
+/// Digits that a quotient has more than its dividend, and an average than its values.
 const MORE_DIGITS: i16 = 4;
 
-/// The rule that scales dividends.
+/// The rule that scales dividends, and widens what is averaged.
 #[derive(Debug)]
 pub(crate) struct ScaleDividends;
 
@@ -40,10 +47,24 @@ impl AnalyzerRule for ScaleDividends {
         if !config.sql_parser.parse_float_as_decimal {
             return Ok(plan);
         }
-        let is_quotient = |expr: &Expr| matches!(expr, Expr::BinaryExpr(binary) if binary.op == Operator::Divide);
+        let is_taken = |expr: &Expr| match expr {
+            Expr::BinaryExpr(binary) => binary.op == Operator::Divide,
+            expr => averaged(expr).is_some(),
+        };
         let scaled = plan.transform_up_nested(|plan| {
-            each_expression(plan, is_quotient, |expr, schema| expr.transform_up(|expr| scaled(expr, schema)))?
-                .map_data(LogicalPlan::recompute_schema)
+            each_expression(plan, is_taken, |expr, schema| {
+                // What the rule has made is passed over.
+                let skip = |expr: Expr| {
+                    let next =
+                        if is_scaled(&expr, schema) { TreeNodeRecursion::Jump } else { TreeNodeRecursion::Continue };
+                    Ok(Transformed::new(expr, false, next))
+                };
+                expr.transform_down_up(skip, |expr| match averaged(&expr) {
+                    Some(_) => widened(expr, schema),
+                    None => scaled(expr, schema),
+                })
+            })?
+            .map_data(LogicalPlan::recompute_schema)
         })?;
         Ok(scaled.data)
     }
@@ -90,7 +111,7 @@ fn scaled(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         return Ok(Transformed::no(expr));
     };
     let types = left.get_type(schema).ok().zip(right.get_type(schema).ok());
-    let with_digits = |digits| types.as_ref().and_then(|(left, right)| quotient_of(left, right, digits));
+    let with_digits = |more| types.as_ref().and_then(|(left, right)| quotient_of(left, right, more));
     let quotient = |left, right| Expr::BinaryExpr(BinaryExpr { left, op: Operator::Divide, right });
     let cast = |expr: Box<Expr>, to: DataType| Box::new(Expr::Cast(Cast::new(expr, to)));
     let of = |left, right, (dividend, divisor): (DataType, Option<DataType>)| {
@@ -100,11 +121,55 @@ fn scaled(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         };
         quotient(cast(left, dividend), right)
     };
-    let Some((digits, more_digits)) = with_digits(DIVIDEND_SCALE).zip(with_digits(DIVIDEND_SCALE + 1)) else {
+    let Some((digits, more_digits)) = with_digits(0).zip(with_digits(1)) else {
         return Ok(Transformed::no(quotient(left, right)));
     };
     let result = of(left.clone(), right.clone(), digits).get_type(schema)?;
     Ok(Transformed::yes(Expr::Cast(Cast::new(Box::new(of(left, right, more_digits)), result))))
+}
+
+/// Whether an expression is a quotient that the rule has made, whose last digit is rounded away.
+fn is_scaled(expr: &Expr, schema: &DFSchema) -> bool {
+    let Expr::Cast(Cast { expr: quotient, field }) = expr else { return false };
+    let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Divide, right }) = quotient.as_ref() else { return false };
+    let Expr::Cast(dividend) = left.as_ref() else { return false };
+    let type_of = |expr: &Expr| expr.get_type(schema).ok();
+    let made = type_of(&dividend.expr).zip(type_of(right)).and_then(|(from, divisor)| quotient_of(&from, &divisor, 1));
+    let scale = |data_type: &DataType| as_decimal(data_type).map(|(_, scale, _)| scale);
+    made.is_some_and(|(made, _)| made == *dividend.field.data_type())
+        && type_of(quotient).and_then(|quotient| scale(&quotient)) == scale(field.data_type()).map(|scale| scale + 1)
+}
+
+/// What an average is of; none of any other expression.
+fn averaged(expr: &Expr) -> Option<&Expr> {
+    let (function, arguments) = match expr {
+        Expr::AggregateFunction(call) => (&call.func, &call.params.args),
+        Expr::WindowFunction(call) => match &call.fun {
+            WindowFunctionDefinition::AggregateUDF(function) => (function, &call.params.args),
+            WindowFunctionDefinition::WindowUDF(_) => return None,
+        },
+        _ => return None,
+    };
+    arguments.first().filter(|_| function.inner().is::<Avg>())
+}
+
+/// An average with room for its digits.
+fn widened(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let wide = match averaged(&expr).map(|argument| argument.get_type(schema)).transpose()? {
+        Some(DataType::Decimal128(precision, scale))
+            if i16::from(precision) + MORE_DIGITS > i16::from(DECIMAL128_MAX_PRECISION) =>
+        {
+            DataType::Decimal256(precision, scale)
+        }
+        _ => return Ok(Transformed::no(expr)),
+    };
+    let arguments = match &mut expr {
+        Expr::AggregateFunction(call) => &mut call.params.args,
+        Expr::WindowFunction(call) => &mut call.params.args,
+        _ => return Ok(Transformed::no(expr)),
+    };
+    arguments[0] = Expr::Cast(Cast::new(Box::new(std::mem::take(&mut arguments[0])), wide));
+    Ok(Transformed::yes(expr))
 }
 
 /// The factors of a product as decimals of 256 bits, where 38 digits behind the point are too few for its scale.
@@ -121,18 +186,21 @@ pub(super) fn with_room(left: Expr, right: Expr, schema: &DFSchema) -> (Expr, Ex
     }
 }
 
-/// What a dividend with so many digits behind the point and, where it changes, a divisor become; none where they stay.
-fn quotient_of(left: &DataType, right: &DataType, scale: i8) -> Option<(DataType, Option<DataType>)> {
+/// What a dividend with digits enough, and so many more, behind the point and, where it changes, a divisor become; none
+/// where they stay.
+fn quotient_of(left: &DataType, right: &DataType, more: i8) -> Option<(DataType, Option<DataType>)> {
     let is_decimal =
         |data_type: &DataType| matches!(data_type, DataType::Decimal128(_, _) | DataType::Decimal256(_, _));
     let ((p1, s1, wide1), (p2, s2, wide2)) = (as_decimal(left)?, as_decimal(right)?);
-    if s1 >= DIVIDEND_SCALE || !is_decimal(left) && !is_decimal(right) {
+    let scale = s1.max(DIVIDEND_SCALE) + more;
+    let digits_behind = i16::from(scale) + MORE_DIGITS;
+    if digits_behind > i16::from(DECIMAL256_MAX_PRECISION) || !is_decimal(left) && !is_decimal(right) {
         return None;
     }
     let precision = i16::from(p1) + i16::from(scale - s1);
     // Digits of the dividend when it is divided.
     let digits = precision + MORE_DIGITS + i16::from(s2);
-    let wide = wide1 || wide2 || digits > i16::from(DECIMAL128_MAX_PRECISION);
+    let wide = wide1 || wide2 || digits.max(digits_behind) > i16::from(DECIMAL128_MAX_PRECISION);
     if !wide {
         return Some((DataType::Decimal128(precision as u8, scale), None));
     }
@@ -159,16 +227,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dividends_are_scaled_once() {
+    fn dividends_have_digits_enough() {
         let of = |p, s| DataType::Decimal128(p, s);
-        let quotient_of = |left: &DataType, right: &DataType| quotient_of(left, right, DIVIDEND_SCALE);
+        let quotient_of = |left: &DataType, right: &DataType| quotient_of(left, right, 0);
         let (dividend, divisor) = quotient_of(&of(10, 0), &of(2, 1)).unwrap();
         assert_eq!((&dividend, divisor), (&of(26, 16), None));
-        assert_eq!(quotient_of(&dividend, &of(2, 1)), None);
+        assert_eq!(quotient_of(&dividend, &of(2, 1)), Some((dividend, None)));
+        let wide = |p, s| DataType::Decimal256(p, s);
+        assert_eq!(quotient_of(&of(38, 18), &of(38, 18)), Some((wide(38, 18), Some(wide(38, 18)))));
+        assert_eq!(quotient_of(&of(36, 36), &of(2, 1)), Some((wide(36, 36), Some(wide(2, 1)))));
+        assert_eq!(quotient_of(&wide(76, 74), &of(2, 1)), None);
         let (dividend, divisor) = quotient_of(&of(25, 2), &of(25, 2)).unwrap();
         assert_eq!((dividend, divisor), (DataType::Decimal256(39, 16), Some(DataType::Decimal256(25, 2))));
         assert_eq!(quotient_of(&DataType::Float64, &of(2, 1)), None);
-        let wide = |p, s| DataType::Decimal256(p, s);
         assert_eq!(quotient_of(&DataType::Int64, &of(2, 1)), Some((wide(36, 16), Some(wide(2, 1)))));
         assert_eq!(quotient_of(&DataType::Int32, &of(2, 1)), Some((of(26, 16), None)));
         assert_eq!(quotient_of(&DataType::Int64, &DataType::Int32), None);

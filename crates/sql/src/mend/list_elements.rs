@@ -1,9 +1,10 @@
 //! Functions of a list and a value: both are of one type, and `array_has` is false beside a NULL in the list.
 //!
-//! DataFusion 55.2 refuses `array_has([1, 2], 1.5)`, a BIGINT list and a decimal, and makes `x IN (1, NULL)` of
-//! `array_has([1, NULL], x)`, which is NULL where `x` is another value than 1; of a column of lists it is false, as in
-//! DuckDB. Here the list and the value have the type that they are compared in, and a list that is written out becomes
-//! one of IN without its NULLs, where all other elements are there in each row.
+//! DataFusion 55.2 refuses `array_concat([1], NULL)`, whose NULL is a number there, and `array_has([1, 2], 1.5)`, a
+//! BIGINT list and a decimal, and makes `x IN (1, NULL)` of `array_has([1, NULL], x)`, which is NULL where `x` is
+//! another value than 1; of a column of lists it is false, as in DuckDB. Here NULL is a list among lists, a list and a
+//! value have the type that they are compared in, and a list that is written out becomes one of IN without its NULLs,
+//! where all other elements are there in each row.
 //!
 //! The file goes once DataFusion's functions have types in common, and `array_has` one meaning.
 
@@ -22,10 +23,20 @@ use datafusion::logical_expr::{
     Volatility, lit,
 };
 
-/// Functions whose first arguments are a list and a value like its elements.
-const NAMES: [&str; 7] =
-    [HAS, "array_append", "array_position", "array_positions", "array_remove", "array_remove_all", "array_remove_n"];
+/// Functions whose first arguments are a list and a value like its elements, and the one that joins lists.
+const NAMES: [&str; 8] = [
+    HAS,
+    CONCAT,
+    "array_append",
+    "array_position",
+    "array_positions",
+    "array_remove",
+    "array_remove_all",
+    "array_remove_n",
+];
 const HAS: &str = "array_has";
+/// The function of lists alone.
+const CONCAT: &str = "array_concat";
 
 /// The functions of a session, mended.
 pub(super) fn functions(state: &SessionState) -> Vec<ScalarUDF> {
@@ -67,6 +78,10 @@ impl ScalarUDFImpl for OfElements {
     /// The element's type and the value's are that of a comparison; all else is as DataFusion has it.
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         let alike = match types {
+            lists if self.name() == CONCAT => lists
+                .iter()
+                .find(|list| !list.is_null())
+                .map(|list| lists.iter().map(|own| if own.is_null() { list.clone() } else { own.clone() }).collect()),
             [list, value, rest @ ..] => common(list, value).map(|(list, value)| {
                 let mut types = vec![list, value];
                 types.extend_from_slice(rest);

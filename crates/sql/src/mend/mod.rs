@@ -16,7 +16,7 @@ mod averages;
 mod bounds;
 pub(crate) mod calendar;
 mod canonical;
-mod cast_functions;
+pub(crate) mod cast_functions;
 mod casts;
 mod coarser_sets;
 pub(crate) mod coarser_times;
@@ -61,6 +61,7 @@ mod names;
 mod nan;
 pub(crate) mod narrow_casts;
 pub(crate) mod nested_casts;
+mod nested_orders;
 mod nth_values;
 mod nullif;
 mod ordered_inputs;
@@ -152,6 +153,7 @@ pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules.push(Arc::new(constants::OneNan));
     rules.push(Arc::new(set_operations::CountDuplicates));
     rules.push(Arc::new(intervals::IntervalLengths));
+    rules.push(Arc::new(nested_orders::NestedOrders));
     rules.push(Arc::new(variances::BareArguments));
     rules.push(Arc::new(casts::MendedCasts));
     rules.push(Arc::new(finer_times::FinerTimes));
@@ -213,6 +215,7 @@ pub(crate) fn unregistered(name: &str) -> Option<Arc<ScalarUDF>> {
         .or_else(|| wall_texts::function(name))
         .or_else(|| cast_functions::function(name))
         .or_else(|| nested_casts::function(name))
+        .or_else(|| nested_orders::function(name))
         .or_else(|| unnest::function(name))
         .or_else(|| (name == functions::TYPE_IN_SQL).then(|| functions::type_in_sql(BTreeMap::new())))
 }

@@ -28,6 +28,7 @@ use datafusion::logical_expr::{
 use datafusion::physical_plan::PhysicalExpr;
 
 use super::picks::Pick;
+use crate::decimal_floats::floats;
 
 /// Most centroids of an approximate percentile: 16 MB of them.
 const CENTROIDS_MAX: u64 = 1_000_000;
@@ -250,7 +251,8 @@ impl Rule {
             Rule::Percentile { fraction, target } => {
                 let at = |values: Option<ArrayRef>| {
                     let Some(values) = values else { return Ok(None) };
-                    let mut values = cast(&values, &DataType::Float64)?.as_primitive::<Float64Type>().values().to_vec();
+                    let mut values =
+                        floats(&values, &DataType::Float64)?.as_primitive::<Float64Type>().values().to_vec();
                     Ok(percentile(&mut values, *fraction))
                 };
                 let found = lists.iter().map(at).collect::<Result<Vec<Option<f64>>>>()?;

@@ -1,8 +1,8 @@
 //! The changes of casts of single values, in their order.
 //!
 //! Each stands in a file of its own, with the defect that it mends: functions of `cast_functions` take the place of a
-//! cast (`text_decimals`, `time_texts`, `failing_casts`), the others that of its operand. A cast that a change makes
-//! goes through those behind it.
+//! cast (`text_decimals`, `decimal_floats`, `time_texts`, `failing_casts`), the others that of its operand. A cast that
+//! a change makes goes through those behind it.
 
 use datafusion::logical_expr::Expr;
 

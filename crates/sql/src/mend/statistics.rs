@@ -30,7 +30,7 @@ use futures::StreamExt;
 use warpcube_column::is_string;
 
 use super::each_node;
-use crate::catalog::{BelievableFooters, FooterFacts, Gaps, RowOrder, footer_facts, listing_of};
+use crate::catalog::{BelievableFooters, FooterFacts, Gaps, RowOrder, footer_facts, listing_of, with_stored_values};
 
 /// Footers read at once.
 const AT_ONCE: usize = 16;
@@ -77,11 +77,13 @@ impl TableProvider for KnownAlone {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(known_alone(self.0.scan(state, projection, filters, limit).await?, state).await)
+        let plan = with_stored_values(self.0.scan(state, projection, filters, limit).await?)?;
+        Ok(known_alone(plan, state).await)
     }
 
     async fn scan_with_args<'a>(&self, state: &dyn Session, arguments: ScanArgs<'a>) -> Result<ScanResult> {
-        Ok(known_alone(self.0.scan_with_args(state, arguments).await?.into_inner(), state).await.into())
+        let plan = with_stored_values(self.0.scan_with_args(state, arguments).await?.into_inner())?;
+        Ok(known_alone(plan, state).await.into())
     }
 }
 

@@ -2,21 +2,23 @@
 //!
 //! The defect: arrow's writer of JSON (59) writes NULL for NaN and the infinities, and both writers of text write bytes
 //! as digits that are read back as text; of dates and times past the calendar that of JSON writes the text of an error.
-//! Here bytes are refused, and a value that is no number, or that no calendar has, ends the statement.
+//! Here bytes are refused, and a value that is no number, or that no calendar has, ends the statement. The writer of
+//! CSV refuses lists, structs and maps, which are written as their texts.
 //!
-//! It goes when the writers refuse what they cannot write.
+//! It goes when the writers refuse what they cannot write, and that of CSV writes lists.
 
 use arrow::array::{Array, AsArray, downcast_dictionary_array};
-use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
+use arrow::datatypes::{DataType, FieldRef, Float16Type, Float32Type, Float64Type};
 use datafusion::common::{Column, Result};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, LogicalPlan, LogicalPlanBuilder, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility,
+    Volatility, cast,
 };
 
 use crate::error::SqlError;
 use crate::mend::calendar::beyond;
+use crate::nested_texts::is_nested;
 use crate::words::sql_name;
 
 /// The rows of `input`, each value of which a format (by its extension) has a word for.
@@ -31,15 +33,21 @@ pub(super) fn lossless(input: LogicalPlan, format: &str) -> crate::error::Result
             "bytes in {format} (column '{name}'); write encode({name}, 'hex') or encode({name}, 'base64')"
         )));
     }
-    if format == "csv" {
+    let is_csv = format == "csv";
+    if is_csv && !schema.fields().iter().any(|field| is_nested(field.data_type())) {
         return Ok(input);
     }
     // Types are settled when the plan is analysed: any column may become one of floats or dates.
-    let of_sink = |column: Column| {
-        let written = ScalarUDF::from(Writable::new(&column.name)).call(vec![Expr::Column(column.clone())]);
+    let of_sink = |(column, field): (Column, &FieldRef)| {
+        let value = Expr::Column(column.clone());
+        let written = match is_csv {
+            true if is_nested(field.data_type()) => cast(value, DataType::Utf8),
+            true => return value,
+            false => ScalarUDF::from(Writable::new(&column.name)).call(vec![value]),
+        };
         written.alias_qualified(column.relation, column.name)
     };
-    let columns: Vec<Expr> = schema.columns().into_iter().map(of_sink).collect();
+    let columns: Vec<Expr> = schema.columns().into_iter().zip(schema.fields()).map(of_sink).collect();
     Ok(LogicalPlanBuilder::from(input).project(columns)?.build()?)
 }
 

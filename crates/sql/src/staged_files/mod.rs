@@ -310,8 +310,15 @@ impl Drop for Staged {
     }
 }
 
-/// Refuses columns of one name where a file's columns are found by their names.
+/// Refuses columns of one name where a file's columns are found by their names, and keys of folders that could not be
+/// told from their values.
 fn check_names(copy: &CopyTo) -> Result<()> {
+    if let Some(key) = copy.partition_by.iter().find(|key| key.contains('=')) {
+        return Err(SqlError::Unsupported(format!(
+            "PARTITION_BY '{key}': the name of a folder 'key=value' ends the key at its first '='; name the column \
+             otherwise with AS"
+        )));
+    }
     let format = copy.file_type.get_ext();
     let fields = copy.input.schema().fields();
     let mut names = HashSet::new();

@@ -24,6 +24,7 @@ use super::lambdas;
 use super::rows::check_copied;
 use super::{units, visits};
 use crate::error::{Result, SqlError};
+use crate::functions::leads_to_several;
 
 use table::{RENAMED, REWRITTEN};
 
@@ -408,7 +409,7 @@ pub(super) fn of_several(name: &str, path: &Expr) -> Option<&'static str> {
     };
     let Expr::Value(path) = path else { return None };
     let path = path.value.clone().into_string()?;
-    (path.starts_with('$') && path.contains('*')).then_some(list)
+    leads_to_several(&path).then_some(list)
 }
 
 /// What a call is read as, where that is another expression; a name alone is changed in its place.

@@ -14,6 +14,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use crate::text_times::{digits, written_out};
+use crate::time_texts::in_units;
 
 /// Writes the text of a timestamp with all its digits, where it is a constant. One with more digits behind the point
 /// than microseconds have, and no precision, has nanoseconds; a cast rounds these.
@@ -103,7 +104,7 @@ pub(super) fn as_product(expr: &mut Expr) {
     *expr = Expr::Nested(Box::new(product));
 }
 
-/// Writes the time of an interval with units, where it is a constant.
+/// Writes the time of an interval with units, and no signs of plus, where it is a constant.
 pub(super) fn with_units(expr: &mut Expr) {
     let value = match expr {
         Expr::Interval(Interval { value, leading_field: None, .. }) => value.as_mut(),
@@ -118,57 +119,9 @@ pub(super) fn with_units(expr: &mut Expr) {
     }
 }
 
-/// The text of an interval in units; none if it has no time of a clock.
-fn in_units(text: &str) -> Option<String> {
-    let (before, time) = match text.trim().rsplit_once(char::is_whitespace) {
-        Some((before, time)) => (before.trim_end(), time),
-        None => ("", text.trim()),
-    };
-    let (sign, clock) = match time.strip_prefix('-') {
-        Some(clock) => ("-", clock),
-        None => ("", time.strip_prefix('+').unwrap_or(time)),
-    };
-    let (hours, rest) = digits(clock)?;
-    let (minutes, rest) = digits(rest.strip_prefix(':')?)?;
-    let seconds = match rest.strip_prefix(':') {
-        Some(seconds) => {
-            let (whole, fraction) = digits(seconds)?;
-            let is_fraction = |digits: &str| digits.bytes().all(|digit| digit.is_ascii_digit());
-            match fraction.strip_prefix('.') {
-                Some(fraction) if !is_fraction(fraction) => return None,
-                None if !fraction.is_empty() => return None,
-                _ if whole.len() > 2 => return None,
-                _ => seconds,
-            }
-        }
-        None if rest.is_empty() => "0",
-        None => return None,
-    };
-    // A number alone is one of days.
-    let last = before.rsplit(char::is_whitespace).next().unwrap_or_default();
-    let days = if last.parse::<i64>().is_ok() { " days" } else { "" };
-    let units = format!("{before}{days} {sign}{hours} hours {sign}{minutes} minutes {sign}{seconds} seconds");
-    Some(units.trim_start().to_string())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn intervals_have_units() {
-        for (text, expected) in [
-            ("04:05:06", Some("04 hours 05 minutes 06 seconds")),
-            ("-04:05", Some("-04 hours -05 minutes -0 seconds")),
-            ("1 day 04:05:06.5", Some("1 day 04 hours 05 minutes 06.5 seconds")),
-            ("1 2:03", Some("1 days 2 hours 03 minutes 0 seconds")),
-            ("1 day", None),
-            ("1 day 4:5:6x", None),
-            ("4:5:6.x", None),
-        ] {
-            assert_eq!(in_units(text).as_deref(), expected, "{text}");
-        }
-    }
 
     #[test]
     fn more_digits_than_microseconds_have_are_told() {

@@ -55,9 +55,34 @@ pub fn type_name(field: &Field) -> String {
 
 /// A type as SQL calls it; what has only NULLs is text, as PostgreSQL has it.
 pub(crate) fn sql_name(data_type: &DataType) -> String {
+    let items = |field: &Field| match field.data_type() {
+        DataType::Null => "NULL".into(),
+        other => sql_name(other),
+    };
     match data_type {
         DataType::Null => "VARCHAR".into(),
+        DataType::List(field) | DataType::LargeList(field) => format!("{}[]", items(field)),
+        DataType::FixedSizeList(field, length) => format!("{}[{length}]", items(field)),
+        DataType::Struct(fields) => {
+            let members = fields.iter().map(|field| format!("{} {}", member_name(field.name()), items(field)));
+            format!("STRUCT({})", members.collect::<Vec<_>>().join(", "))
+        }
+        DataType::Map(entries, _) => match entries.data_type() {
+            DataType::Struct(fields) => {
+                format!("MAP({})", fields.iter().map(|field| items(field)).collect::<Vec<_>>().join(", "))
+            }
+            _ => "MAP".into(),
+        },
         other => types_in_sql(&other.to_string()),
+    }
+}
+
+/// The name of a struct's member, in quotes where a statement needs them.
+fn member_name(name: &str) -> String {
+    let is_plain = |(at, c): (usize, char)| c.is_ascii_lowercase() || c == '_' || at > 0 && c.is_ascii_digit();
+    match !name.is_empty() && name.chars().enumerate().all(is_plain) {
+        true => name.into(),
+        false => format!("\"{}\"", name.replace('"', "\"\"")),
     }
 }
 
@@ -144,5 +169,17 @@ mod tests {
         ] {
             assert_eq!(types_in_sql(theirs), ours);
         }
+    }
+
+    #[test]
+    fn types_of_several_values_name_those() {
+        let field = |name: &str, of: DataType| Field::new(name, of, true);
+        let list = DataType::new_list(DataType::Int64, true);
+        let of = DataType::Struct(vec![field("a", list), field("A b\"", DataType::Null)].into());
+        assert_eq!(sql_name(&of), "STRUCT(a BIGINT[], \"A b\"\"\" NULL)");
+        let entries = vec![field("key", DataType::Utf8), field("value", DataType::Int32)];
+        let map = DataType::Map(Field::new("entries", DataType::Struct(entries.into()), false).into(), false);
+        assert_eq!(sql_name(&map), "MAP(VARCHAR, INT)");
+        assert_eq!(sql_name(&DataType::new_fixed_size_list(DataType::Float32, 3, true)), "REAL[3]");
     }
 }

@@ -34,6 +34,7 @@ mod reducers;
 mod slt;
 mod spill;
 mod ssb;
+mod stored_values;
 mod support;
 mod templates;
 mod templates_fuzz;

@@ -410,7 +410,8 @@ pub fn evaluate(expr: &Expr, registers: &[Typed], rule: Overflow) -> Result<Type
         }
         Expr::DecimalToFloat(inner, scale) => {
             let value = evaluate(inner, registers, rule)?.1;
-            (Ty::F64, value.map(|value| Scalar::Float(value.int() as f64 / 10f64.powi((*scale).into()))))
+            let nearest = |units: i128| format!("{units}e-{scale}").parse().expect("a number with an exponent");
+            (Ty::F64, value.map(|value| Scalar::Float(nearest(value.int()))))
         }
         Expr::Case(branches, otherwise) => {
             for (when, then) in branches {

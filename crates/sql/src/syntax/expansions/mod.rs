@@ -10,6 +10,7 @@
 
 mod aliases;
 mod asof;
+mod literals;
 mod members;
 mod nested_statements;
 mod pivots;
@@ -55,8 +56,9 @@ pub(super) use wildcards::share_of;
 /// Reads words that sqlparser has no place for as words that it has.
 ///
 /// # Errors
-/// As for [`tokens::read_for`] and [`using_sample::as_table_sample`].
+/// As for [`literals::joined`], [`tokens::read_for`] and [`using_sample::as_table_sample`].
 pub(super) fn read_for(tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
+    literals::joined(tokens)?;
     using_sample::as_table_sample(tokens)?;
     tokens::read_for(tokens)?;
     prefix_aliases::behind_items(tokens);
