@@ -34,6 +34,7 @@ mod reducers;
 mod slt;
 mod spill;
 mod ssb;
+mod statements;
 mod support;
 mod templates;
 mod templates_fuzz;
