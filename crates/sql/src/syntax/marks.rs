@@ -19,8 +19,9 @@ use super::{relations, visits};
 pub(super) struct Marks {
     /// The columns of tables, and of those of WITH.
     tables: HashMap<String, HashSet<String>>,
-    /// Names in expressions, and of columns elsewhere.
-    pub(super) columns: HashSet<Location>,
+    /// Names in expressions, and of columns elsewhere. All those of a statement in parentheses, `(PIVOT …)`, stand
+    /// where it begins.
+    pub(super) columns: HashSet<(Location, String)>,
     /// Where the statement names something of its own that is called as columns are, and these names.
     pub(super) definitions: HashSet<Location>,
     pub(super) defined: HashSet<String>,
@@ -45,10 +46,14 @@ impl Marks {
         names.insert(folded(name));
     }
 
+    fn column(&mut self, name: &Ident) {
+        self.columns.insert((name.span.start, folded(name)));
+    }
+
     /// Names that are those of columns, whatever the statement defines.
     fn column_names<'n>(&mut self, names: impl IntoIterator<Item = &'n Ident>) {
         for name in names {
-            self.columns.insert(name.span.start);
+            self.column(name);
             self.meant.insert(name.span.start);
         }
     }
@@ -261,8 +266,8 @@ impl VisitorMut for Marks {
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         match expr {
-            Expr::Identifier(name) => _ = self.columns.insert(name.span.start),
-            Expr::CompoundIdentifier(names) => self.columns.extend(names.iter().map(|name| name.span.start)),
+            Expr::Identifier(name) => self.column(name),
+            Expr::CompoundIdentifier(names) => names.iter().for_each(|name| self.column(name)),
             Expr::Lambda(lambda) => lambda.params.iter().for_each(|parameter| self.define(&parameter.name)),
             Expr::Dictionary(fields) => fields.iter().for_each(|field| self.define(&field.key)),
             _ => {}

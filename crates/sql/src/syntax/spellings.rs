@@ -17,7 +17,7 @@ use arrow::datatypes::{DataType, Fields};
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::keywords::Keyword;
-use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Word};
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Word};
 
 use super::dialect::SessionDialect;
 use super::marks::Marks;
@@ -149,7 +149,7 @@ impl Known {
             || matches!(before, Some(Token::DoubleColon))
             || after == Some(&Token::Eq) && is_of_reader(&tokens[..at]);
         let is_definition = marks.definitions.contains(&start);
-        if is_table || is_other || word.keyword != Keyword::NoKeyword && !is_name(before, after, &start, marks) {
+        if is_table || is_other || word.keyword != Keyword::NoKeyword && !is_name(tokens, at, &name, marks) {
             return None;
         }
         let is_own = is_there || marks.defined.contains(&name);
@@ -160,16 +160,30 @@ impl Known {
 
 /// Whether a keyword is a name: of a column in an expression, behind a point, in a list of names, before `=`, or
 /// behind COLUMN.
-fn is_name(before: Option<&Token>, after: Option<&Token>, start: &Location, marks: &Marks) -> bool {
+fn is_name(tokens: &[&TokenWithSpan], at: usize, name: &str, marks: &Marks) -> bool {
+    let (before, after) = (at.checked_sub(1).map(|at| &tokens[at].token), tokens.get(at + 1).map(|it| &it.token));
+    let start = tokens[at].span.start;
     let is_in_list =
         matches!(before, Some(Token::LParen | Token::Comma)) && matches!(after, Some(Token::RParen | Token::Comma));
-    let is_of_column = matches!(before, Some(Token::Word(word)) if word.keyword == Keyword::COLUMN);
-    marks.columns.contains(start)
-        || marks.definitions.contains(start)
+    let is_behind = |keyword| matches!(before, Some(Token::Word(word)) if word.keyword == keyword);
+    marks.columns.contains(&(start, name.to_string()))
+        || marks.definitions.contains(&start)
         || before == Some(&Token::Period)
         || after == Some(&Token::Eq)
         || is_in_list
-        || is_of_column
+        || is_behind(Keyword::COLUMN)
+        // The keyword of a type stands behind AS, or before a text.
+        || !is_behind(Keyword::AS)
+            && !matches!(after, Some(Token::SingleQuotedString(_)))
+            && is_in_nested(&tokens[..at], name, marks)
+}
+
+/// Whether a statement in parentheses that begins among these tokens has a column of a name.
+fn is_in_nested(before: &[&TokenWithSpan], name: &str, marks: &Marks) -> bool {
+    before.iter().any(|token| {
+        let is_own = matches!(&token.token, Token::Word(word) if word.value.to_lowercase() == name);
+        !is_own && marks.columns.contains(&(token.span.start, name.to_string()))
+    })
 }
 
 /// Whether what stands behind these tokens is an argument of a function that reads files.
