@@ -56,7 +56,7 @@ use crate::settings::{Owner, Settings};
 use crate::staged_files::Staged;
 use crate::statement::OwnStatement;
 use crate::stream::{Deadline, Watched, Writes, in_zone};
-use crate::syntax::{self, Declared};
+use crate::syntax::{self, Declared, StatementKind};
 use crate::values::SettingOrigin;
 pub use cubes::CubeLoad;
 
@@ -175,6 +175,14 @@ impl Connection {
     /// The database.
     pub fn database(&self) -> &Database {
         &self.inner.database
+    }
+
+    /// What a statement does when it runs; nothing runs.
+    pub fn kind_of(&self, sql: &str) -> StatementKind {
+        match OwnStatement::parse(sql) {
+            Ok(None) => syntax::kind(&self.lean_state(), sql),
+            _ => StatementKind::Command,
+        }
     }
 
     /// Runs one statement; its report's clock starts now.

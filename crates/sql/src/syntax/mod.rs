@@ -5,8 +5,8 @@
 //! wrote ([`names`]). Names that a table has in another case are those of the table ([`spellings`]). Forms that depend
 //! on the names of columns are written out ([`expansions`]). Joins by USING and NATURAL become joins by ON
 //! ([`merged`]), rows are compared by component ([`rows`]), names of windows and of WITH are resolved ([`windows`],
-//! [`scopes`]), and statements that change tables become INSERT ([`changes`]). What is nested too deep, a `JOIN` without
-//! a condition, and clauses that nothing would read ([`unread`]) are refused.
+//! [`scopes`]), and statements that change tables become INSERT ([`changes`]). What is nested too deep, a `JOIN`
+//! without a condition, and clauses that nothing would read ([`unread`]) are refused.
 
 mod altered;
 mod beside;
@@ -25,6 +25,7 @@ mod function_tables;
 mod functions;
 mod grouping;
 mod items;
+mod kinds;
 mod lambdas;
 mod lengths;
 mod macros;
@@ -81,6 +82,8 @@ pub(crate) use functions::other_functions;
 pub(crate) use items::{
     about_repeated_names, distinguish, in_own_names, is_about_repeated_names, result_name, shown_name,
 };
+pub use kinds::StatementKind;
+pub(crate) use kinds::kind;
 pub(crate) use readers::read_by;
 pub(crate) use repeated::{check_made, distinguish_wildcards};
 pub(crate) use scopes::TableOfWith;

@@ -4,10 +4,72 @@ use std::sync::Arc;
 
 use arrow::array::{Int64Array, RecordBatch};
 use datafusion::datasource::MemTable;
-use warpcube_sql::{Connection, StatementReport};
+use warpcube_sql::{Connection, StatementKind, StatementReport};
 
 use crate::format::rows;
 use crate::support::{cpu, run};
+
+#[tokio::test]
+async fn the_kind_of_a_statement_is_told_without_running_it() {
+    let session = cpu();
+    run(&session, "CREATE TABLE t AS SELECT 1 AS a").await.unwrap();
+    let queries = [
+        "SELECT 1",
+        " /* insert */ -- update\n select a FROM t;",
+        "(SELECT 1) UNION ALL SELECT 2 ORDER BY 1",
+        "FROM t",
+        "FROM t SELECT a",
+        "TABLE t",
+        "VALUES (1), (2)",
+        "WITH \"insert\" AS (SELECT 'update t' AS \"into\") SELECT * FROM \"insert\"",
+        "SUMMARIZE t",
+        "PIVOT t ON a USING count(*)",
+        "UNPIVOT t ON a",
+        "SELECT update, \"delete\" FROM (SELECT 1 AS update, 2 AS \"delete\")",
+        "SELECT * FROM no_such_table",
+    ];
+    let commands = [
+        "INSERT INTO t VALUES (1)",
+        "INSERT INTO t SELECT 1 RETURNING a",
+        "WITH w AS (SELECT 1) INSERT INTO t SELECT * FROM w",
+        "WITH w AS (SELECT 1 AS a) DELETE FROM t USING w WHERE t.a = w.a",
+        "-- SELECT\nDELETE FROM t",
+        "UPDATE t SET a = 2",
+        "MERGE INTO t USING t AS s ON t.a = s.a WHEN MATCHED THEN DELETE",
+        "SELECT a INTO other FROM t",
+        "SELECT * FROM (SELECT a INTO other FROM t)",
+        "CREATE TABLE other AS SELECT 1",
+        "CREATE VIEW other AS SELECT 1",
+        "COPY t TO 'a.csv'",
+        "COPY (SELECT 1) TO 'a.csv' (FORMAT csv)",
+        "COPY t FROM 'a.csv'",
+        "EXPLAIN SELECT 1",
+        "EXPLAIN ANALYZE INSERT INTO t VALUES (1)",
+        "PREPARE p AS SELECT 1",
+        "EXECUTE p",
+        "DEALLOCATE p",
+        "DESCRIBE t",
+        "DESCRIBE SELECT 1",
+        "SHOW TABLES",
+        "SHOW t",
+        "SHOW ALL",
+        "PRAGMA table_info('t')",
+        "CALL anything()",
+        "SET warpcube.placement = 'cpu'",
+        "LOAD TABLE t",
+        "DROP TABLE t",
+        "TRUNCATE t",
+        "SELECT 1; SELECT 2",
+        "SELEC 1",
+        "",
+    ];
+    for (texts, kind) in [(&queries[..], StatementKind::Query), (&commands[..], StatementKind::Command)] {
+        texts.iter().for_each(|sql| assert_eq!(session.kind_of(sql), kind, "{sql}"));
+    }
+    let deep = format!("SELECT 1 WHERE {}true", "true AND ".repeat(20_000));
+    assert_eq!(session.kind_of(&deep), StatementKind::Query);
+    assert_eq!(rows(&run(&session, "FROM t").await.unwrap().0), [["1"]]);
+}
 
 /// The names and the rows of an answer, and whether the statement was planned for it.
 async fn answered(session: &Connection, sql: &str) -> (Vec<String>, Vec<String>, bool) {
