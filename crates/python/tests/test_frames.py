@@ -70,6 +70,15 @@ def test_names_are_looked_for_in_order(db, tmp_path, monkeypatch):
     assert number == 5
 
 
+def test_columns_have_names_in_any_case(db):
+    frame = pandas.DataFrame({"VendorID": [1, 2, 2], "Customer Name": ["a", "b", "c"], "Date": [3, 4, 5]})
+    found = db.sql('SELECT vendorid, max(date) AS date, min("Customer Name") AS who FROM frame GROUP BY VendorId')
+    assert found.columns == ["VendorID", "date", "who"]
+    assert sorted(found.fetchall()) == [(1, 3, "a"), (2, 5, "b")]
+    assert db.sql("SELECT count(*) FROM frame WHERE VendorID = $1", [2]).fetchall() == [(2,)]
+    assert len(frame) == 3
+
+
 def test_names_that_differ_by_case_alone(db):
     frame, FRAME = pandas.DataFrame({"n": [1]}), pandas.DataFrame({"n": [2]})  # noqa: N806
     assert (db.sql("FROM frame").fetchall(), db.sql("FROM FRAME").fetchall()) == ([(1,)], [(2,)])

@@ -37,6 +37,15 @@ def test_statements_with_effects_run_once_at_the_call(db):
     assert db.sql("FROM t ORDER BY a").fetchall() == [(5,), (11,), (12,)]
 
 
+def test_comments_and_names_make_no_statement_one_with_effects(db):
+    db.sql("CREATE TABLE t (a INT)")
+    count = db.sql('-- insert\nWITH "into" AS (FROM t) SELECT count(*) FROM "into"')
+    added = db.sql("/* SELECT */ PREPARE p AS INSERT INTO t VALUES (1)"), db.sql("EXECUTE p")
+    assert (added[1].fetchall(), count.fetchall()) == ([(1,)], [(1,)])
+    db.sql("SELECT a INTO u FROM t")
+    assert db.sql("TABLE u").fetchall() == [(1,)]
+
+
 def test_several_statements_give_the_last_ones_rows(db):
     rows = db.sql("CREATE TABLE t AS VALUES (1); INSERT INTO t VALUES (2); -- and\nSELECT sum(column1) FROM t;")
     assert rows.fetchall() == [(3,)]

@@ -18,6 +18,7 @@ mod inserted;
 mod own;
 mod parsed;
 mod prepared;
+mod read;
 mod registered;
 mod shapes;
 #[cfg(test)]
@@ -51,18 +52,17 @@ use crate::mend;
 use crate::plans::{self, Epoch, Planned};
 use crate::progress::Progress;
 use crate::report::{Phase, StatementReport};
-use crate::rewrite::rewrite;
 use crate::settings::{Owner, Settings};
 use crate::staged_files::Staged;
 use crate::statement::OwnStatement;
 use crate::stream::{Deadline, Watched, Writes, in_zone};
-use crate::syntax::{self, Altered, Declared};
+use crate::syntax::{self, Declared, StatementKind};
 use crate::values::SettingOrigin;
 pub use cubes::CubeLoad;
 
 use changed::Locked;
-use parsed::{check_view, deallocates_all, declares_types, executed, plan_parsed, resolved};
 use prepared::{PreparedStatements, executed_anew};
+use read::{Read, ReadPlan};
 
 /// A statement that runs.
 pub struct Execution {
@@ -177,6 +177,14 @@ impl Connection {
         &self.inner.database
     }
 
+    /// What a statement does when it runs; nothing runs.
+    pub fn kind_of(&self, sql: &str) -> StatementKind {
+        match OwnStatement::parse(sql) {
+            Ok(None) => syntax::kind(&self.lean_state(), sql),
+            _ => StatementKind::Command,
+        }
+    }
+
     /// Runs one statement; its report's clock starts now.
     ///
     /// # Errors
@@ -254,42 +262,18 @@ impl Connection {
         clock: Instant,
         lock: Option<WriteLock>,
     ) -> Result<Execution> {
-        let (mut epoch, mut state) = self.planning();
-        state.config_mut().set_extension(report.clone());
-        let mut phase = Instant::now();
-        let parsing = syntax::parse_returning(&state, sql).instrument(tracing::info_span!("parse"));
-        let (mut parsed, mut returning) = parsing.await.and_then(|(parsed, select)| Ok((rewrite(parsed)?, select)))?;
-        phase = report.end_phase(Phase::Parse, phase);
-        let mut fresh = None;
-        if let Some(name) = executed(&parsed) {
-            (epoch, state, fresh) = self.freshen_prepared(&name).await?;
-            state.config_mut().set_extension(report.clone());
-        }
-        check_view(&state, &parsed)?;
-        let mut declared = Declared::take(&mut parsed)?;
-        let mut renamed = None;
-        match syntax::altered(&state, &mut parsed).await? {
-            Some(Some(altered)) => {
-                let table;
-                Altered { statement: parsed, declared, renamed, table } = altered;
-                declared.is_temporary = define::is_temporary(&state, &table) == Some(true);
+        let (read, epoch, mut state) = Box::pin(self.read(sql, report)).await?;
+        let read = match read {
+            Read::Nothing => return Ok(self.nothing(report)),
+            Read::DeallocateAll => {
+                report.commit()?;
+                self.deallocate_all().await;
+                return Ok(self.nothing(report));
             }
-            Some(None) => return Ok(self.nothing(report)),
-            None => {}
-        }
-        let has_types = declares_types(&parsed);
-        if deallocates_all(&parsed) {
-            report.commit()?;
-            self.deallocate_all().await;
-            return Ok(self.nothing(report));
-        }
-        let references = state.resolve_table_references(&parsed)?;
-        let tables = match &fresh {
-            Some(fresh) => resolved(fresh.tables().iter().cloned(), &state),
-            None => resolved(references.iter().cloned(), &state),
+            Read::Planned(read) => *read,
         };
-        let plan = plan_parsed(&state, parsed).instrument(tracing::info_span!("plan")).await?;
-        phase = report.end_phase(Phase::Plan, phase);
+        let ReadPlan { plan, fresh, mut returning, declared, renamed, has_types, references, tables } = read;
+        let mut phase = Instant::now();
         let (templates, catalogs) = (&self.inner.database.shared.kept.templates, &self.inner.database.shared.catalogs);
         if let (LogicalPlan::Statement(PlanStatement::Execute(execute)), Some(fresh)) = (&plan, &fresh)
             && let Some((template, values, is_new)) = fresh.template(&state, execute, (epoch, catalogs), templates)?

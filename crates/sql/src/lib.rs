@@ -90,6 +90,7 @@ pub use settings::{Assignment, DatabaseSettings, Owner, PREFIX, SETTINGS, Settin
 pub use show::setting_names;
 pub use staged_files::unwritable;
 pub use statement::{OwnStatement, Script, ScriptStatement};
+pub use syntax::StatementKind;
 pub use values::{
     Budget, DeviceChoice, Encoding, Expanded, FORMATS, FloatSums, Format, FormatInfo, Overflow, Placement,
     SettingOrigin, TopKChoice,

@@ -53,5 +53,5 @@ pub use warpcube_sql::{
     Assignment, Budget, Cancel, Connection, CubeAnswer, CubeDefinition, CubeLoad, CubeQueryOptions, Database,
     DatabaseOptions, DatabaseSettings, DeviceChoice, DeviceSlot, Execution, FragmentReport, GivenRows, GivenTables,
     Kind, OpenCube, Owner, Place, Placement, Position, Progress, Result, Script, SettingOrigin, Settings, SqlError,
-    StatementReport, Summary, Token, WeakDatabase, tokens, type_name,
+    StatementKind, StatementReport, Summary, Token, WeakDatabase, tokens, type_name,
 };

@@ -31,7 +31,7 @@ use super::{CATALOG, LASTING, SCHEMA};
 use crate::error::{Result, SqlError};
 use crate::memory_table::{Common, MemoryTable, Role};
 use crate::report::StatementReport;
-use crate::syntax;
+use crate::syntax::{self, Again};
 
 tokio::task_local! {
     /// The views that are being planned, outermost first: the address of the schema's tables, and the name.
@@ -427,8 +427,19 @@ fn without_plan(view: &ViewTable) -> Arc<dyn TableProvider> {
     Arc::new(ViewTable::new(LogicalPlan::EmptyRelation(empty), view.definition().cloned()))
 }
 
-/// The plan below `CREATE VIEW`.
+/// The plan below `CREATE VIEW`, with names in the case that tables have them in.
 async fn view_plan(state: &SessionState, text: &str) -> Result<LogicalPlan> {
+    let mut again: Option<Again> = None;
+    loop {
+        let reading = again.as_ref().map_or(state, |again| &again.state);
+        match Box::pin(view_plan_with(reading, text)).await {
+            Ok(plan) => return Ok(plan),
+            Err(error) => again = Some(syntax::again(state, text, again.take(), error).await?),
+        }
+    }
+}
+
+async fn view_plan_with(state: &SessionState, text: &str) -> Result<LogicalPlan> {
     let statement = syntax::parse(state, text).await?;
     match state.statement_to_plan(statement).await? {
         LogicalPlan::Ddl(DdlStatement::CreateView(view)) => Ok(analyzed(state, Arc::unwrap_or_clone(view.input))?),

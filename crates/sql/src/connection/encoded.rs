@@ -5,14 +5,12 @@ use std::time::Instant;
 
 use tracing::Instrument;
 
-use super::parsed::{check_view, plan_parsed};
 use super::{Connection, Execution};
 use crate::codec;
 use crate::error::{Result, SqlError};
 use crate::report::StatementReport;
 use crate::statement::OwnStatement;
 use crate::stream::Deadline;
-use crate::syntax;
 
 impl Connection {
     /// Plans a query and gives its plan as bytes, which a connection to another database runs with
@@ -49,9 +47,7 @@ impl Connection {
             return Err(SqlError::PlanEncode("expected a query, found a statement about the session".into()));
         }
         let state = self.state();
-        let parsed = syntax::parse(&state, sql).await?;
-        check_view(&state, &parsed)?;
-        let plan = plan_parsed(&state, parsed).await?;
+        let plan = self.planned(sql).await?;
         let optimized = state.optimize(&plan)?;
         let planned = self.planner().lower_alone(&optimized, &state).await?;
         codec::encode(&planned.plan, &state.task_ctx())

@@ -12,15 +12,34 @@ use datafusion::sql::sqlparser::ast::{ObjectNamePart, Statement as SqlStatement}
 use super::{Connection, inserted};
 use crate::error::{Result, SqlError};
 use crate::rewrite::rewrite;
-use crate::syntax;
+use crate::syntax::{self, Again};
 
 impl Connection {
     /// The logical plan of a query, as it is before it is optimised.
     pub(super) async fn planned(&self, sql: &str) -> Result<LogicalPlan> {
-        let state = self.state();
-        let parsed = syntax::parse(&state, sql).await?;
-        plan_parsed(&state, rewrite(parsed)?).await
+        match planned(&self.state(), sql).await? {
+            (plan, None) => Ok(plan),
+            (_, Some(_)) => Err(syntax::no_returning()),
+        }
     }
+}
+
+/// The plan of a text, with names in the case that tables have them in, and the SELECT that its RETURNING is.
+pub(super) async fn planned(state: &SessionState, sql: &str) -> Result<(LogicalPlan, Option<ParsedStatement>)> {
+    let mut again: Option<Again> = None;
+    loop {
+        let reading = again.as_ref().map_or(state, |again| &again.state);
+        match Box::pin(planned_with(reading, sql)).await {
+            Ok(planned) => return Ok(planned),
+            Err(error) => again = Some(syntax::again(state, sql, again.take(), error).await?),
+        }
+    }
+}
+
+async fn planned_with(state: &SessionState, sql: &str) -> Result<(LogicalPlan, Option<ParsedStatement>)> {
+    let (parsed, returning) = syntax::parse_returning(state, sql).await?;
+    check_view(state, &parsed)?;
+    Ok((plan_parsed(state, rewrite(parsed)?).await?, returning))
 }
 
 /// The plan of a statement; columns of one name are told apart where the planner refuses them.

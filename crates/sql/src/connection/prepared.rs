@@ -20,13 +20,12 @@ use datafusion::sql::parser::Statement as ParsedStatement;
 use parking_lot::Mutex;
 
 use super::Connection;
-use super::parsed::plan_parsed;
+use super::parsed::planned;
 use crate::catalog::Catalogs;
 use crate::database::HoldsPlans;
 use crate::error::{Result, SqlError};
 use crate::mend::mixed::check_kinds;
 use crate::plans::{self, Epoch, PlanCache, Template, Templates};
-use crate::syntax;
 use crate::walk::Walk;
 
 /// What a connection has prepared.
@@ -181,8 +180,8 @@ impl Connection {
 
 /// A statement prepared anew under an epoch.
 async fn prepared_anew(prepared: &Prepared, epoch: Epoch, state: &SessionState, catalogs: &Catalogs) -> Result<Fresh> {
-    let (statement, returning) = syntax::parse_returning(state, &prepared.sql).await?;
-    let LogicalPlan::Statement(PlanStatement::Prepare(prepare)) = plan_parsed(state, statement).await? else {
+    let (plan, returning) = planned(state, &prepared.sql).await?;
+    let LogicalPlan::Statement(PlanStatement::Prepare(prepare)) = plan else {
         return Err(SqlError::Internal("a prepared statement that prepares nothing".into()));
     };
     let input = prepare.input;

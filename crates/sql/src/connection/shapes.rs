@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use datafusion::common::ScalarValue;
 use datafusion::common::config::Dialect;
+use datafusion::common::{ScalarValue, TableReference};
 use datafusion::execution::SessionState;
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 use tracing::Instrument;
@@ -17,7 +18,7 @@ use crate::error::Result;
 use crate::plans::{self, Epoch, Holed, Planned, PlannedShape, Shape, Template};
 use crate::report::{Phase, StatementReport};
 use crate::rewrite::rewrite;
-use crate::syntax;
+use crate::syntax::{self, Again};
 
 impl Connection {
     /// The plan of a statement by the shape of its text, and a state to run it with; none where it is to be planned
@@ -131,19 +132,15 @@ impl Connection {
         }
         let has_decimals = parser.parse_float_as_decimal;
         state.config_mut().set_extension(report.clone());
-        let parsed =
-            syntax::parse(&state, &holed.text).instrument(tracing::info_span!("parse")).await.and_then(rewrite)?;
-        let is_query =
-            matches!(&parsed, ParsedStatement::Statement(statement) if matches!(**statement, SqlStatement::Query(_)));
-        if !is_query || report.is_read_to_plan() {
-            return Ok(Shape::Unfit);
-        }
-        let tables = resolved(state.resolve_table_references(&parsed)?.into_iter(), &state);
-        // Files that are named by their paths change without a trace in the generation.
-        if !self.look_at(&tables, &state).await {
-            return Ok(Shape::Unfit);
-        }
-        let plan = state.statement_to_plan(parsed).instrument(tracing::info_span!("plan")).await?;
+        let mut again: Option<Again> = None;
+        let (plan, tables) = loop {
+            let reading = again.as_ref().map_or(&state, |again| &again.state);
+            match Box::pin(self.query_of_shape(reading, &holed.text)).await {
+                Ok(Some(planned)) if !report.is_read_to_plan() => break planned,
+                Ok(_) => return Ok(Shape::Unfit),
+                Err(error) => again = Some(syntax::again(&state, &holed.text, again.take(), error).await?),
+            }
+        };
         let types = plans::parameters(&plan, holed.constants.len())?;
         let fits: Vec<bool> = types.iter().map(Option::is_some).collect();
         if fits.iter().any(|fits| !fits) {
@@ -159,5 +156,25 @@ impl Connection {
             return Ok(Shape::Unfit);
         }
         Ok(Shape::Planned(Arc::new(PlannedShape { template, types, tables, has_decimals })))
+    }
+    /// The plan of a query and the tables that it names; none of other statements, and of tables that are not there.
+    async fn query_of_shape(
+        &self,
+        state: &SessionState,
+        sql: &str,
+    ) -> Result<Option<(LogicalPlan, Arc<[TableReference]>)>> {
+        let parsed = syntax::parse(state, sql).instrument(tracing::info_span!("parse")).await.and_then(rewrite)?;
+        let is_query =
+            matches!(&parsed, ParsedStatement::Statement(statement) if matches!(**statement, SqlStatement::Query(_)));
+        if !is_query {
+            return Ok(None);
+        }
+        let tables = resolved(state.resolve_table_references(&parsed)?.into_iter(), state);
+        // Files that are named by their paths change without a trace in the generation.
+        if !self.look_at(&tables, state).await {
+            return Ok(None);
+        }
+        let plan = state.statement_to_plan(parsed).instrument(tracing::info_span!("plan")).await?;
+        Ok(Some((plan, tables)))
     }
 }

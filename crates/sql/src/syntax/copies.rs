@@ -8,7 +8,7 @@
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::{CopyToSource, CopyToStatement, Statement as ParsedStatement};
-use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, UnaryOperator, Value};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Query, UnaryOperator, Value};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
@@ -17,6 +17,7 @@ use super::casts::written_type;
 use super::dialect::SessionDialect;
 use super::expansions::read_for;
 use super::items::{constant, folded};
+use super::spelled;
 use crate::error::{Result, SqlError};
 use crate::formats::format_of;
 use crate::nearest::nearest;
@@ -82,8 +83,8 @@ struct Copy {
 ///
 /// # Errors
 /// An option that is not known, not done or has a value of another kind.
-pub(super) fn to_file(sql: &str) -> Result<Option<ParsedStatement>> {
-    let Some(Copy { source, columns, is_from: false, file, options: Some(options) }) = parse(sql)? else {
+pub(super) fn to_file(state: &SessionState, sql: &str) -> Result<Option<ParsedStatement>> {
+    let Some(Copy { source, columns, is_from: false, file, options: Some(options) }) = parse(state, sql)? else {
         return Ok(None);
     };
     let source = match source {
@@ -174,7 +175,7 @@ pub(super) fn to_file(sql: &str) -> Result<Option<ParsedStatement>> {
 /// # Errors
 /// As of [`to_file`], and a table or a column that is not there.
 pub(super) async fn as_insert(state: &SessionState, sql: &str) -> Result<Option<String>> {
-    let Some(Copy { source, columns, is_from: true, file, options }) = parse(sql)? else { return Ok(None) };
+    let Some(Copy { source, columns, is_from: true, file, options }) = parse(state, sql)? else { return Ok(None) };
     let CopyToSource::Relation(name) = source else {
         return Err(SqlError::Syntax("COPY FROM fills a table, and no query".into()));
     };
@@ -227,8 +228,16 @@ pub(super) async fn as_insert(state: &SessionState, sql: &str) -> Result<Option<
     Ok(Some(format!("INSERT INTO {name}{columns} SELECT * FROM {function}({})", arguments.join(", "))))
 }
 
+/// The table that a COPY FROM fills; none where the statement is another one.
+pub(super) fn filled(state: &SessionState, sql: &str) -> Result<Option<ObjectName>> {
+    Ok(match parse(state, sql)? {
+        Some(Copy { source: CopyToSource::Relation(name), is_from: true, .. }) => Some(name),
+        _ => None,
+    })
+}
+
 /// A COPY, or none where the statement is another one.
-fn parse(sql: &str) -> Result<Option<Copy>> {
+fn parse(state: &SessionState, sql: &str) -> Result<Option<Copy>> {
     // Most statements are no COPY.
     let begins = sql.trim_start();
     if !begins.starts_with(['c', 'C', '-', '/']) {
@@ -241,6 +250,7 @@ fn parse(sql: &str) -> Result<Option<Copy>> {
     if !first.is_some_and(|token| matches!(&token.token, Token::Word(word) if word.keyword == Keyword::COPY)) {
         return Ok(None);
     }
+    spelled::put(state, sql, &mut tokens);
     read_for(&mut tokens)?;
     let mut parser = Parser::new(&SessionDialect).with_tokens_with_locations(tokens);
     parser.next_token();

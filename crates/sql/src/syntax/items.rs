@@ -15,8 +15,9 @@ use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, OrderByKind, Query, SelectItem, SetExpr,
-    SetQuantifier, Value, VisitMut, Visitor, VisitorMut,
+    ExceptSelectItem, ExcludeSelectItem, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
+    ObjectName, ObjectNamePart, OrderByKind, Query, SelectItem, SetExpr, SetQuantifier, Value, VisitMut, Visitor,
+    VisitorMut,
 };
 
 use super::visits;
@@ -117,6 +118,27 @@ pub(super) fn column_name(expr: &Expr) -> Option<String> {
 /// As the planner reads a name.
 pub(super) fn folded(name: &Ident) -> String {
     if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
+}
+
+/// Writes names that wildcards leave out as other names are read; DataFusion 55.2 takes them as they are written.
+pub(super) fn fold_left_out(items: &mut [SelectItem]) {
+    let fold = |name: &mut Ident| name.value = folded(name);
+    let fold_last = |name: &mut ObjectName| {
+        if let Some(ObjectNamePart::Identifier(name)) = name.0.last_mut() {
+            fold(name);
+        }
+    };
+    for item in items {
+        let (SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options)) = item else { continue };
+        match &mut options.opt_exclude {
+            Some(ExcludeSelectItem::Single(name)) => fold_last(name),
+            Some(ExcludeSelectItem::Multiple(names)) => names.iter_mut().for_each(fold_last),
+            None => {}
+        }
+        if let Some(ExceptSelectItem { first_element, additional_elements }) = &mut options.opt_except {
+            [first_element].into_iter().chain(additional_elements).for_each(fold);
+        }
+    }
 }
 
 /// Makes the names of a statement's select list unique, those of later branches of all set operations, and those that

@@ -2,10 +2,11 @@
 //!
 //! The tree is the parser's, changed where DataFusion would plan something else than SQL says: chains of AND, OR and
 //! UNION ALL become balanced ([`shape`]), `FROM t` selects all columns, and select items have the names that the user
-//! wrote ([`names`]). Forms that depend on the names of columns are written out ([`expansions`]). Joins by USING and
-//! NATURAL become joins by ON ([`merged`]), rows are compared by component ([`rows`]), names of windows and of WITH are
-//! resolved ([`windows`], [`scopes`]), and statements that change tables become INSERT ([`changes`]). What is nested
-//! too deep, a `JOIN` without a condition, and clauses that nothing would read ([`unread`]) are refused.
+//! wrote ([`names`]). Names that a table has in another case are those of the table ([`spellings`]). Forms that depend
+//! on the names of columns are written out ([`expansions`]). Joins by USING and NATURAL become joins by ON
+//! ([`merged`]), rows are compared by component ([`rows`]), names of windows and of WITH are resolved ([`windows`],
+//! [`scopes`]), and statements that change tables become INSERT ([`changes`]). What is nested too deep, a `JOIN`
+//! without a condition, and clauses that nothing would read ([`unread`]) are refused.
 
 mod altered;
 mod beside;
@@ -24,9 +25,11 @@ mod function_tables;
 mod functions;
 mod grouping;
 mod items;
+mod kinds;
 mod lambdas;
 mod lengths;
 mod macros;
+mod marks;
 mod merged;
 mod methods;
 mod names;
@@ -40,6 +43,8 @@ mod scopes;
 mod shape;
 mod signs;
 mod similar;
+mod spelled;
+mod spellings;
 mod statements;
 mod temporary;
 mod times;
@@ -77,10 +82,13 @@ pub(crate) use functions::other_functions;
 pub(crate) use items::{
     about_repeated_names, distinguish, in_own_names, is_about_repeated_names, result_name, shown_name,
 };
+pub use kinds::StatementKind;
+pub(crate) use kinds::kind;
 pub(crate) use readers::read_by;
 pub(crate) use repeated::{check_made, distinguish_wildcards};
 pub(crate) use scopes::TableOfWith;
 pub(crate) use signs::{is_sign, shown as with_signs};
+pub(crate) use spellings::{Again, again};
 pub(crate) use times::has_nanoseconds;
 
 /// Texts up to this length need no stack of their own.
@@ -98,8 +106,13 @@ const STACK_BYTES_MAX: usize = 256 << 20;
 pub(crate) async fn parse(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
     match parse_returning(state, sql).await? {
         (statement, None) => Ok(statement),
-        (_, Some(_)) => Err(SqlError::Unsupported("RETURNING in a view or in a plan that is encoded".into())),
+        (_, Some(_)) => Err(no_returning()),
     }
+}
+
+/// The error of a RETURNING whose rows nothing would give.
+pub(crate) fn no_returning() -> SqlError {
+    SqlError::Unsupported("RETURNING in a view or in a plan that is encoded".into())
 }
 
 /// A statement, and its RETURNING as a SELECT of its own.
@@ -116,11 +129,7 @@ pub(crate) async fn parse_returning(
     let sql = created.as_deref().unwrap_or(sql);
     let insert = copies::as_insert(state, sql).await?;
     let sql = insert.as_deref().unwrap_or(sql);
-    let mut statement = match sql.len() {
-        ..=SHORT_BYTES => read(state, sql)?,
-        // A chain that the parser gives up in its midst is dropped as deep as it is.
-        bytes => with_stack(bytes, || read(state, sql))?,
-    };
+    let mut statement = read_whole(state, sql)?;
     // These futures are large, and statements are planned within others' stacks.
     Box::pin(expansions::write_out(state, &mut statement, sql)).await?;
     expansions::insert_by_name(state, &mut statement).await?;
@@ -133,10 +142,7 @@ async fn settled(
     mut statement: ParsedStatement,
     sql: &str,
 ) -> Result<(ParsedStatement, Option<ParsedStatement>)> {
-    let mut merges_columns = match sql.len() {
-        ..=SHORT_BYTES => mend(state, &mut statement, sql)?,
-        bytes => with_stack(bytes, || mend(state, &mut statement, sql))?,
-    };
+    let mut merges_columns = on_stack(sql, || mend(state, &mut statement, sql))?;
     let returning = changes::take_returning(state, &mut statement).await?;
     merges_columns |= changes::rewrite(state, &mut statement).await?;
     value_rows::as_selects(&mut statement)?;
@@ -152,14 +158,31 @@ fn with_stack<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     stacker::maybe_grow(stack, stack, work)
 }
 
-/// The parser's tree of a statement, no deeper than it may be.
-fn read(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
-    let dialect = state.config_options().sql_parser.dialect;
-    let mut parsed = match dialect {
-        Dialect::Generic => parse_generic(state, sql)?,
+/// The parser's tree of a statement, however long its text is, no deeper than it may be.
+fn read_whole(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
+    on_stack(sql, || read(state, sql))
+}
+
+/// Runs what recurses over a text. A chain that the parser gives up in its midst is dropped as deep as it is.
+fn on_stack<T>(sql: &str, work: impl FnOnce() -> T) -> T {
+    match sql.len() {
+        ..=SHORT_BYTES => work(),
+        bytes => with_stack(bytes, work),
+    }
+}
+
+/// The parser's tree of a statement by the dialect of the session.
+fn parse_alone(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
+    match state.config_options().sql_parser.dialect {
+        Dialect::Generic => parse_generic(state, sql),
         // Other dialects are what sqlparser says they are.
-        other => one(state.sql_to_statement(sql, &other))?,
-    };
+        other => one(state.sql_to_statement(sql, &other)),
+    }
+}
+
+/// The parser's tree of a statement, no deeper than it may be, with calls as names.
+fn read(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
+    let mut parsed = parse_alone(state, sql)?;
     let settings = state.config_options().extensions.get::<Settings>();
     let limit = settings.map_or_else(|| Settings::default().depth_limit, |settings| settings.depth_limit);
     shape::settle(&mut parsed, limit)?;
@@ -193,7 +216,7 @@ fn mend(state: &SessionState, parsed: &mut ParsedStatement, sql: &str) -> Result
 }
 
 fn parse_generic(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
-    if let Some(copy) = copies::to_file(sql)? {
+    if let Some(copy) = copies::to_file(state, sql)? {
         return Ok(copy);
     }
     if let Some(dropped) = macros::dropped(sql) {
@@ -202,6 +225,7 @@ fn parse_generic(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
     let limit = state.config_options().sql_parser.recursion_limit.get();
     let tokens = Tokenizer::new(&SessionDialect, sql).tokenize_with_location().map_err(ParserError::from);
     let mut tokens = tokens.map_err(DataFusionError::from)?;
+    spelled::put(state, sql, &mut tokens);
     expansions::read_for(&mut tokens)?;
     let builder = DFParserBuilder::new(tokens).with_dialect(&SessionDialect).with_recursion_limit(limit);
     let mut statements = builder.build()?.parse_statements()?;
@@ -342,6 +366,7 @@ impl VisitorMut for Mends {
         let done = self.windows.enter_select(select).and_then(|()| grouping::settle(select));
         self.go_on(done)?;
         rows::of_groups(&mut select.group_by);
+        items::fold_left_out(&mut select.projection);
         if matches!(select.flavor, SelectFlavor::FromFirstNoSelect) && select.projection.is_empty() {
             select.projection.push(SelectItem::Wildcard(WildcardAdditionalOptions::default()));
             select.flavor = SelectFlavor::Standard;

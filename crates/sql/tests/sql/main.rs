@@ -34,6 +34,7 @@ mod reducers;
 mod slt;
 mod spill;
 mod ssb;
+mod statements;
 mod stored_values;
 mod support;
 mod templates;

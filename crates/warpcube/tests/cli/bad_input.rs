@@ -318,7 +318,7 @@ fn what_cannot_be_done_as_said_is_told() {
     for (sql, expected) in [
         ("CREATE TABLE t AS SELECT 1 AS a; DROP VIEW t", "SQL-004 't' is a table, no view; use DROP TABLE"),
         ("CREATE VIEW v AS SELECT 1 AS a; DROP TABLE v", "SQL-004 'v' is a view, no table; use DROP VIEW"),
-        ("SELECT foo FROM 't.csv'", "SQL-003 unknown column 'foo'; did you mean '\"Foo\"'?"),
+        ("SELECT \"foo\" FROM 't.csv'", "SQL-003 unknown column 'foo'; did you mean '\"Foo\"'?"),
         ("SELECT * FROM 't.csv' FOR UPDATE", "SQL-005 not supported: FOR UPDATE"),
         (
             "PREPARE p (INT) AS SELECT $1 + 1 AS a; EXPLAIN EXECUTE p(1)",

@@ -27,7 +27,7 @@ use std::ops::ControlFlow;
 
 use arrow::array::AsArray;
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, FieldRef};
+use arrow::datatypes::{DataType, FieldRef, Schema};
 use datafusion::common::TableReference;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
@@ -35,13 +35,14 @@ use datafusion::physical_plan::collect;
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{
     Expr, FromTable, Ident, Insert, ObjectName, Query, Select, SetExpr, Statement as SqlStatement, TableAlias,
-    TableFactor, TableWithJoins, UpdateTableFromKind, VisitorMut, With,
+    TableFactor, TableObject, TableWithJoins, UpdateTableFromKind, VisitorMut, With,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::TokenWithSpan;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
+use super::changes::found_table;
 use super::dialect::SessionDialect;
 use super::function_tables;
 use super::items::{about_repeated_names, folded, is_about_repeated_names};
@@ -108,9 +109,23 @@ pub(super) async fn insert_by_name(state: &SessionState, parsed: &mut ParsedStat
         |name: &ObjectName| name.0.last().and_then(|part| part.as_ident()).is_some_and(|it| it.value == BY_NAME);
     if let (true, Some(query)) = (insert.columns.iter().any(is_mark), insert.source.clone()) {
         let columns = columns_of_query(state, query, &scopes).await?;
-        insert.columns = columns.iter().map(|column| ObjectName::from(vec![quoted(&column.name)])).collect();
+        let TableObject::TableName(table) = &insert.table else { return Ok(()) };
+        let (_, table) = found_table(state, table).await?;
+        let schema = table.schema();
+        let name = |column: &Column| ObjectName::from(vec![quoted(in_case_of(&schema, &column.name))]);
+        insert.columns = columns.iter().map(name).collect();
     }
     Ok(())
+}
+
+/// The name of a column; where there is none, that of the only one that is equal but for case.
+fn in_case_of<'n>(schema: &'n Schema, name: &'n str) -> &'n str {
+    let lower = name.to_lowercase();
+    let mut others = schema.fields().iter().map(|field| field.name()).filter(|other| other.to_lowercase() == lower);
+    match (schema.index_of(name), others.next(), others.next()) {
+        (Err(_), Some(other), None) => other,
+        _ => name,
+    }
 }
 
 /// The INSERT that a statement is, prepares, or has behind WITH, and that WITH.
@@ -318,8 +333,9 @@ async fn in_query(
         // A table that reads columns of a query around has none that are known here.
         if let Ok(columns) = columns {
             let series = function_tables::calls_own_value(select).then(|| function_tables::VALUE.to_string());
-            let known =
-                columns.into_iter().map(|column| column.name).chain(names.iter().cloned()).chain(series).collect();
+            // A column comes before an alias in any case.
+            let own = columns.into_iter().flat_map(|column| [column.name.to_lowercase(), column.name]);
+            let known = own.chain(names.iter().cloned()).chain(series).collect();
             records::write_out(state, select, &known, scopes).await;
             aliases::write_out(state, select, &known, &outer_tables)?;
         }

@@ -330,6 +330,10 @@ fn named_by<'a>(argument: &FunctionArgExpr, columns: &'a [Column]) -> Result<Vec
         FunctionArgExpr::Wildcard => columns.iter().map(whole).collect(),
         FunctionArgExpr::WildcardWithOptions(options) if !is_form(options) => {
             let left_out = excluded(options.opt_exclude.clone(), options.opt_except.clone());
+            let is_unknown = |name: &&String| !columns.iter().any(|column| column.name == **name);
+            if let Some(name) = left_out.iter().find(is_unknown).cloned() {
+                return Err(SqlError::UnknownColumn { name, nearest: None });
+            }
             columns.iter().filter(|column| !left_out.contains(&column.name)).map(whole).collect()
         }
         FunctionArgExpr::QualifiedWildcard(table) => {
