@@ -1,101 +1,24 @@
-//! Parameters of statements: `?`, `$1` and `$name` are replaced by constants.
-//!
-//! A statement with constants is planned by its shape, so that one text with other values is not planned anew.
+//! Parameters of statements.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use warpcube::{Kind, Token, tokens};
+use warpcube::Parameters;
 
 /// The values of parameters, as SQL.
 #[derive(FromPyObject)]
 pub(crate) enum Values {
-    Named(std::collections::BTreeMap<String, String>),
+    Named(BTreeMap<String, String>),
     Ordered(Vec<String>),
-}
-
-/// A parameter of a statement.
-#[derive(Debug, Clone, PartialEq)]
-enum Parameter {
-    /// By its place, from 0.
-    Place(usize),
-    Name(String),
 }
 
 /// The statement with constants in place of its parameters.
 #[pyfunction]
 pub(crate) fn bind(sql: &str, values: Values) -> PyResult<String> {
-    bound(sql, &values).map_err(PyValueError::new_err)
-}
-
-fn bound(sql: &str, values: &Values) -> Result<String, String> {
-    let found = parameters(sql);
-    let mut used = BTreeSet::new();
-    let mut text = String::with_capacity(sql.len());
-    let mut at = 0;
-    for (start, end, parameter) in &found {
-        let value = match (parameter, values) {
-            (Parameter::Place(place), Values::Ordered(values)) => {
-                used.insert(place.to_string());
-                values.get(*place).ok_or_else(|| {
-                    format!("the statement has a parameter {}, and there are {} values", place + 1, values.len())
-                })?
-            }
-            (Parameter::Name(name), Values::Named(values)) => {
-                used.insert(name.clone());
-                values.get(name).ok_or_else(|| format!("no value for the parameter ${name}"))?
-            }
-            (Parameter::Name(name), Values::Ordered(_)) => {
-                return Err(format!("the parameter ${name} has a name; give the values as a dict"));
-            }
-            (Parameter::Place(_), Values::Named(_)) => {
-                return Err("the statement has ? or $1 for parameters; give the values as a list".into());
-            }
-        };
-        text.push_str(&sql[at..*start]);
-        text.push_str(value);
-        at = *end;
-    }
-    text.push_str(&sql[at..]);
-    let left = match values {
-        Values::Ordered(values) => (0..values.len()).map(|place| place.to_string()).find(|name| !used.contains(name)),
-        Values::Named(values) => values.keys().find(|name| !used.contains(*name)).cloned(),
+    let values = match values {
+        Values::Named(values) => Parameters::Named(values),
+        Values::Ordered(values) => Parameters::Ordered(values),
     };
-    match (left, values) {
-        (None, _) => Ok(text),
-        (Some(_), Values::Ordered(values)) => {
-            Err(format!("there are {} values, and the statement has {} parameters", values.len(), used.len()))
-        }
-        (Some(name), Values::Named(_)) => Err(format!("the statement has no parameter ${name}")),
-    }
-}
-
-/// The parameters of a statement, with the bytes where each begins and ends.
-fn parameters(sql: &str) -> Vec<(usize, usize, Parameter)> {
-    let (tokens, _) = tokens(sql);
-    let mut found = Vec::new();
-    let mut marks = 0;
-    let mut rest = tokens.iter().peekable();
-    while let Some(Token { kind, range, .. }) = rest.next() {
-        match kind {
-            Kind::Symbol('?') => {
-                found.push((range.start, range.end, Parameter::Place(marks)));
-                marks += 1;
-            }
-            Kind::Symbol('$') => {
-                let Some(word) = rest.next_if(|next| next.kind == Kind::Word && next.range.start == range.end) else {
-                    continue;
-                };
-                let name = &sql[word.range.clone()];
-                let parameter = match name.parse::<usize>() {
-                    Ok(number) => Parameter::Place(number.wrapping_sub(1)),
-                    Err(_) => Parameter::Name(name.to_string()),
-                };
-                found.push((range.start, word.range.end, parameter));
-            }
-            _ => {}
-        }
-    }
-    found
+    warpcube::bind(sql, &values).map_err(PyValueError::new_err)
 }

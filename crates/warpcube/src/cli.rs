@@ -13,6 +13,7 @@ use warpcube_bench::schemes::SchemeArgs;
 
 use crate::cube::args::CubeCommand;
 use crate::error::{CliError, Result};
+use crate::serve::ServeArgs;
 
 /// SQL over columnar data at the speed of GPU memory.
 ///
@@ -107,6 +108,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: CubeCommand,
     },
+    /// Serve a database to programs of this machine, over HTTP, until Ctrl-C or SIGTERM
+    Serve(ServeArgs),
     #[command(flatten)]
     Queries(QuerySuite),
 }
@@ -245,7 +248,11 @@ const OF_SESSIONS: [(&str, &str); 3] = [("device", "--device"), ("settings", "--
 impl Cli {
     /// Refuses arguments that the command would ignore, and a word that is neither a command nor a folder.
     pub(crate) fn check(&self, matches: &ArgMatches) -> Result<()> {
-        if let Some(folder) = self.folder.as_ref().filter(|folder| !folder.is_dir()) {
+        let folder = match &self.command {
+            Some(Command::Serve(args)) => args.catalog.as_ref(),
+            _ => self.folder.as_ref(),
+        };
+        if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
             let name = folder.to_string_lossy();
             if folder.exists() || !name.ends_with('/') {
                 let reason = match folder.is_file() {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 use warpcube_bench::suite::Failure;
+use warpcube_server::ServerError;
 use warpcube_sql::SqlError;
 
 use crate::excerpt::Excerpt;
@@ -26,6 +27,9 @@ pub(crate) enum CliError {
         /// The line of the text.
         excerpt: Box<Excerpt>,
     },
+    /// The server cannot start; has a code of its own.
+    #[error(transparent)]
+    Server(#[from] ServerError),
     /// A setting from outside of the session that does not exist, or does not take its value; has a code of its own.
     #[error(transparent)]
     Setting(SqlError),
@@ -112,7 +116,11 @@ impl CliError {
             error if error.is_cancelled() => 130,
             CliError::Closed => 0,
             CliError::Script { error, .. } => error.exit_code(),
-            CliError::Usage(_) | CliError::Setting(_) | CliError::Config { .. } | CliError::Input { .. } => 2,
+            CliError::Usage(_)
+            | CliError::Server(_)
+            | CliError::Setting(_)
+            | CliError::Config { .. }
+            | CliError::Input { .. } => 2,
             _ => 1,
         }
     }

@@ -51,6 +51,11 @@ impl Host {
         self.ending.hold(database);
     }
 
+    /// Leaves the end of the program to this thread at the first signal, which [`Interrupts`] tell of.
+    pub(crate) fn serve(&self) {
+        self.ending.serve();
+    }
+
     /// Starts work on the working threads.
     pub(crate) fn spawn<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
         self.threads().spawn(work)
@@ -164,6 +169,11 @@ impl Interrupts {
             _ = self.interrupt.recv() => {}
             _ = self.told.wait_for(|told| *told) => {}
         }
+    }
+
+    /// Waits for the next Ctrl-C alone.
+    pub(crate) async fn interrupt(&mut self) {
+        self.interrupt.recv().await;
     }
 }
 

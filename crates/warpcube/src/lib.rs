@@ -41,6 +41,7 @@ mod program;
 mod progress;
 mod runner;
 mod script;
+mod serve;
 mod shell;
 mod signals;
 mod statement_reader;
@@ -49,9 +50,10 @@ pub use exit::close;
 pub use host::working as runtime;
 pub use output::table_text;
 pub use program::program;
+pub use warpcube_door::{Parameters, bind};
 pub use warpcube_sql::{
     Assignment, Budget, Cancel, Connection, CubeAnswer, CubeDefinition, CubeLoad, CubeQueryOptions, Database,
     DatabaseOptions, DatabaseSettings, DeviceChoice, DeviceSlot, Execution, FragmentReport, GivenRows, GivenTables,
-    Kind, OpenCube, Owner, Place, Placement, Position, Progress, Result, Script, SettingOrigin, Settings, SqlError,
-    StatementKind, StatementReport, Summary, Token, WeakDatabase, tokens, type_name,
+    OpenCube, Owner, Place, Placement, Position, Progress, Result, Script, SettingOrigin, Settings, SqlError,
+    StatementKind, StatementReport, Summary, WeakDatabase, type_name,
 };

@@ -16,7 +16,7 @@ use crate::error::{CliError, Result};
 use crate::host::Host;
 use crate::output::Target;
 use crate::runner::{Runner, report_error};
-use crate::{bench, cli, config, cube, doctor, escape, exit, host, logging, shell, signals};
+use crate::{bench, cli, config, cube, doctor, escape, exit, host, logging, serve, shell, signals};
 
 /// Runs the program with its arguments, the first of which is its own name. Gives its exit code.
 pub fn program(arguments: impl IntoIterator<Item = OsString>) -> u8 {
@@ -91,10 +91,18 @@ fn start(cli: &Cli, matches: &ArgMatches, host: &Arc<Host>) -> Result<usize> {
         _ => {}
     }
     let mut options = DatabaseOptions::new().with_assignments(assignments);
-    if let Some(folder) = &cli.folder {
+    let served = match &cli.command {
+        Some(Command::Serve(args)) => Some(args),
+        _ => None,
+    };
+    if let Some(folder) = served.map_or(cli.folder.as_ref(), |args| args.catalog.as_ref()) {
         options = options.with_catalog(folder);
     }
-    let connection = Database::open(options).map_err(config::from_outside)?.connect();
+    let database = Database::open(options).map_err(config::from_outside)?;
+    if let Some(args) = served {
+        return serve::run(args, &database, host).map(|()| 0);
+    }
+    let connection = database.connect();
     if let Some(Command::Cube { command }) = &cli.command {
         host.hold(connection.database());
         let done = cube::run(command, &connection, host);

@@ -2,7 +2,8 @@
 //! with the code that shells give such an end.
 //!
 //! A thread of its own listens. It wakes the main thread, which ends the program as after any cancelled statement.
-//! Where the main thread waits for something else, its input or a disk, the listener ends the program itself.
+//! Where the main thread waits for something else, its input or a disk, the listener ends the program itself. A server
+//! takes the first signal as the word to end by itself, with code 0, and the second one as others do the first.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -39,6 +40,8 @@ pub(crate) struct Ending {
 struct Shared {
     /// Whether the main thread watches a statement or other work, and so hears of the end.
     is_watching: AtomicBool,
+    /// Whether the first signal leaves the end to the main thread.
+    is_server: AtomicBool,
     database: OnceLock<Database>,
 }
 
@@ -65,12 +68,19 @@ impl Ending {
         let (mut terminated, mut hung_up) = (heard(SignalKind::terminate())?, heard(SignalKind::hangup())?);
         drop(guard);
         let listener = move || {
-            let number = runtime.block_on(async {
-                tokio::select! {
-                    () = came(&mut terminated) => SignalKind::terminate().as_raw_value(),
-                    () = came(&mut hung_up) => SignalKind::hangup().as_raw_value(),
-                }
-            });
+            let mut next = || {
+                runtime.block_on(async {
+                    tokio::select! {
+                        () = came(&mut terminated) => SignalKind::terminate().as_raw_value(),
+                        () = came(&mut hung_up) => SignalKind::hangup().as_raw_value(),
+                    }
+                })
+            };
+            let mut number = next();
+            if of_listener.is_server.load(Ordering::Acquire) {
+                sender.send_replace(true);
+                number = next();
+            }
             let code = CODE_OF_SIGNALS + number;
             CODE.store(u8::try_from(code).unwrap_or(u8::MAX), Ordering::Release);
             // Read before the signal is sent: the main thread stops watching then.
@@ -91,6 +101,11 @@ impl Ending {
     pub(crate) fn hold(&self, database: &Database) {
         // A program has one database; a second one needs no closing.
         let _ = self.shared.database.set(database.clone());
+    }
+
+    /// Leaves the end to the main thread at the first signal, which it hears of by [`Ending::told`].
+    pub(crate) fn serve(&self) {
+        self.shared.is_server.store(true, Ordering::Release);
     }
 
     /// Marks that the main thread waits for [`Ending::told`].

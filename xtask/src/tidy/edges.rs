@@ -1,14 +1,15 @@
 //! Which crate may use which, from `cargo metadata`.
 //!
-//! The project's crates point one way (`python → warpcube → sql → {engine, palo → cube} → {arrays, column} → gpu`), and
-//! some libraries belong to one crate each: what only `sql` may name, no other crate can come to depend on.
+//! The project's crates point one way (`python → warpcube → server → door → sql → {engine, palo → cube} →
+//! {arrays, column} → gpu`), and some libraries belong to one crate each: what only `sql` may name, no other crate can
+//! come to depend on.
 
 use serde_json::Value;
 
 use crate::process::{Result, cargo, output};
 
 /// Each crate with the crates of ours that it may use, and those its tests may use besides.
-const EDGES: [(&str, &[&str], &[&str]); 12] = [
+const EDGES: [(&str, &[&str], &[&str]); 14] = [
     ("gpu", &[], &[]),
     ("arrays", &["gpu"], &[]),
     ("column", &["gpu"], &[]),
@@ -18,13 +19,15 @@ const EDGES: [(&str, &[&str], &[&str]); 12] = [
     ("datagen", &[], &[]),
     ("sql", &["engine", "palo", "cube", "arrays", "column", "gpu"], &["datagen"]),
     ("bench", &["sql", "engine", "cube", "arrays", "column", "gpu", "datagen"], &[]),
-    ("warpcube", &["bench", "sql", "engine", "palo", "cube", "column", "gpu"], &[]),
+    ("door", &["sql"], &[]),
+    ("server", &["door", "sql"], &[]),
+    ("warpcube", &["server", "door", "bench", "sql", "engine", "palo", "cube", "column", "gpu"], &[]),
     ("python", &["warpcube", "cube"], &[]),
     ("xtask", &["bench"], &[]),
 ];
 
 /// Libraries with the only crates that may use them.
-const OWNED: [(&str, &[&str]); 20] = [
+const OWNED: [(&str, &[&str]); 23] = [
     ("cudarc", &["gpu"]),
     ("libc", &["gpu"]),
     ("libloading", &["gpu"]),
@@ -33,8 +36,8 @@ const OWNED: [(&str, &[&str]); 20] = [
     ("datafusion-datasource-json", &["sql"]),
     ("datafusion-proto", &["sql"]),
     ("object_store", &["sql"]),
-    ("parquet", &["sql", "warpcube", "datagen"]),
-    ("tokio", &["sql", "bench", "warpcube", "python"]),
+    ("parquet", &["sql", "door", "warpcube", "datagen"]),
+    ("tokio", &["sql", "bench", "server", "warpcube", "python"]),
     ("tpcdsgen", &["datagen"]),
     ("tpcdsgen-arrow", &["datagen"]),
     ("tpchgen", &["datagen"]),
@@ -45,6 +48,9 @@ const OWNED: [(&str, &[&str]); 20] = [
     ("mimalloc", &["warpcube"]),
     ("pyo3", &["python"]),
     ("arrow-pyarrow", &["python"]),
+    ("axum", &["server"]),
+    ("hyper", &["server"]),
+    ("hyper-util", &["server"]),
 ];
 
 /// Findings among the workspace's crates.

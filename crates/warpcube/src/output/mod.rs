@@ -5,7 +5,6 @@
 //! control characters escaped, in formats for machines too.
 
 mod table;
-mod writers;
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -19,7 +18,9 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use tokio::task::{JoinError, JoinHandle};
+use warpcube_door::writers::{self, ResultWriter};
 use warpcube_sql::outputs::{self, Destination, Hidden};
+
 use warpcube_sql::{Expanded, FORMATS, Format, FormatInfo, Settings, SqlError};
 
 use crate::console::STDOUT;
@@ -27,15 +28,6 @@ use crate::error::{CliError, Result};
 use crate::escape::Escaping;
 use crate::host::Host;
 use table::{Style, TableWriter};
-
-/// Takes a result, batch by batch.
-pub(crate) trait ResultWriter: Send {
-    /// Writes some rows.
-    fn write(&mut self, batch: &RecordBatch) -> io::Result<()>;
-
-    /// Writes what is left, such as a table or a footer.
-    fn finish(&mut self) -> io::Result<()>;
-}
 
 /// The terminal before which a person sits.
 #[derive(Debug, Clone)]

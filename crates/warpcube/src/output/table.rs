@@ -12,10 +12,10 @@ use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions, array_value_to_string};
 use comfy_table::presets::{ASCII_MARKDOWN, UTF8_FULL_CONDENSED};
 use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, Width};
+use warpcube_door::writers::{ResultWriter, with_days};
 use warpcube_sql::{Expanded, Format, shown_values};
 
-use super::writers::with_days;
-use super::{Layout, ResultWriter};
+use super::Layout;
 use crate::escape;
 
 /// Terminals that say they are narrower than this many characters do not know their width.

@@ -24,6 +24,7 @@ mod harness;
 mod outputs;
 mod pipes;
 mod scripts;
+mod serve;
 #[cfg(feature = "remote")]
 mod server;
 mod settings;

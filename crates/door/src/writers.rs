@@ -1,4 +1,4 @@
-//! The formats that Arrow and Parquet write for us.
+//! Writers of results in the formats that Arrow and Parquet write for us.
 
 use std::collections::HashSet;
 use std::io::{self, Write};
@@ -18,9 +18,17 @@ use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
 use warpcube_sql::{shown_durations, unwritable};
 
-use super::ResultWriter;
+/// Where the bytes of a result go.
+pub type Sink = Box<dyn Write + Send>;
 
-type Sink = Box<dyn Write + Send>;
+/// Takes a result, batch by batch.
+pub trait ResultWriter: Send {
+    /// Writes some rows.
+    fn write(&mut self, batch: &RecordBatch) -> io::Result<()>;
+
+    /// Writes what is left, such as a table or a footer.
+    fn finish(&mut self) -> io::Result<()>;
+}
 
 /// Arrow hides I/O errors in its own; a closed pipe must be recognised.
 fn as_io(error: ArrowError) -> io::Error {
@@ -42,13 +50,13 @@ struct Separated {
 
 /// Values with a separator between them and a header, which comes with the first rows or at the end: a statement that
 /// fails at once writes nothing.
-pub(super) fn separated(sink: Sink, schema: SchemaRef, delimiter: u8) -> Box<dyn ResultWriter> {
+pub fn separated(sink: Sink, schema: SchemaRef, delimiter: u8) -> Box<dyn ResultWriter> {
     let writer = CsvWriterBuilder::new().with_header(true).with_delimiter(delimiter).build(sink);
     Box::new(Separated { writer, header: Some(schema) })
 }
 
 /// Values with bars between them, as they are, and a header.
-pub(super) fn list(sink: Sink, schema: SchemaRef, null: String) -> Box<dyn ResultWriter> {
+pub fn list(sink: Sink, schema: SchemaRef, null: String) -> Box<dyn ResultWriter> {
     let builder = CsvWriterBuilder::new().with_header(true).with_delimiter(b'|');
     let writer = builder.with_quote_style(QuoteStyle::Never).with_null(null).build(sink);
     Box::new(Separated { writer, header: Some(schema) })
@@ -70,7 +78,7 @@ impl ResultWriter for Separated {
 }
 
 /// The rows with durations as days and time.
-pub(super) fn with_days(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+pub fn with_days(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let schema = batch.schema();
     if !schema.fields().iter().any(|field| matches!(field.data_type(), DataType::Duration(_))) {
         return Ok(batch.clone());
@@ -148,14 +156,14 @@ struct Json<F: JsonFormat> {
 }
 
 /// One array of objects; NULL is written, so that every object has every key.
-pub(super) fn json(sink: Sink, schema: &Schema) -> io::Result<Box<dyn ResultWriter>> {
+pub fn json(sink: Sink, schema: &Schema) -> io::Result<Box<dyn ResultWriter>> {
     check_names(schema)?;
     let writer = JsonWriterBuilder::new().with_explicit_nulls(true).build::<_, JsonArray>(sink);
     Ok(Box::new(Json { writer, end: b"\n" }))
 }
 
 /// One object a line.
-pub(super) fn ndjson(sink: Sink, schema: &Schema) -> io::Result<Box<dyn ResultWriter>> {
+pub fn ndjson(sink: Sink, schema: &Schema) -> io::Result<Box<dyn ResultWriter>> {
     check_names(schema)?;
     let writer = JsonWriterBuilder::new().with_explicit_nulls(true).build::<_, LineDelimited>(sink);
     Ok(Box::new(Json { writer, end: b"" }))
@@ -200,7 +208,7 @@ struct Parquet {
 }
 
 /// A Parquet file.
-pub(super) fn parquet(sink: Sink, schema: SchemaRef) -> io::Result<Box<dyn ResultWriter>> {
+pub fn parquet(sink: Sink, schema: SchemaRef) -> io::Result<Box<dyn ResultWriter>> {
     let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
     let writer = ArrowWriter::try_new(sink, schema, Some(properties)).map_err(io::Error::other)?;
     Ok(Box::new(Parquet { writer: Some(writer) }))
@@ -226,12 +234,12 @@ struct ArrowFile(FileWriter<Sink>);
 struct ArrowStream(StreamWriter<Sink>);
 
 /// An Arrow IPC file.
-pub(super) fn arrow_file(sink: Sink, schema: &SchemaRef) -> io::Result<Box<dyn ResultWriter>> {
+pub fn arrow_file(sink: Sink, schema: &SchemaRef) -> io::Result<Box<dyn ResultWriter>> {
     Ok(Box::new(ArrowFile(FileWriter::try_new(sink, schema).map_err(as_io)?)))
 }
 
 /// An Arrow IPC stream, which needs no seeking.
-pub(super) fn arrow_stream(sink: Sink, schema: &SchemaRef) -> io::Result<Box<dyn ResultWriter>> {
+pub fn arrow_stream(sink: Sink, schema: &SchemaRef) -> io::Result<Box<dyn ResultWriter>> {
     Ok(Box::new(ArrowStream(StreamWriter::try_new(sink, schema).map_err(as_io)?)))
 }
 

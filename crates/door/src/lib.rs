@@ -1,0 +1,9 @@
+//! What the doors of a database share: the program, the Python module and the server.
+//!
+//! A door takes a statement with values for its parameters ([`bind`]), runs it by a `warpcube_sql::Connection`, and
+//! gives its rows, as Arrow batches or in a format ([`writers`]).
+
+mod parameters;
+pub mod writers;
+
+pub use parameters::{Parameters, bind};

@@ -1,0 +1,101 @@
+//! Parameters of statements: `?`, `$1` and `$name` are replaced by constants.
+//!
+//! A statement with constants is planned by its shape, so that one text with other values is not planned anew.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use warpcube_sql::{Kind, Token, tokens};
+
+/// The values of parameters, as SQL.
+#[derive(Debug, Clone)]
+pub enum Parameters {
+    /// Of `?` in their order, and of `$1`.
+    Ordered(Vec<String>),
+    /// Of `$name`.
+    Named(BTreeMap<String, String>),
+}
+
+/// A parameter of a statement.
+#[derive(Debug, Clone, PartialEq)]
+enum Parameter {
+    /// By its place, from 0.
+    Place(usize),
+    Name(String),
+}
+
+/// The statement with constants in place of its parameters.
+///
+/// # Errors
+/// A parameter without a value, or a value without a parameter; the text says which.
+pub fn bind(sql: &str, values: &Parameters) -> Result<String, String> {
+    let found = parameters(sql);
+    let mut used = BTreeSet::new();
+    let mut text = String::with_capacity(sql.len());
+    let mut at = 0;
+    for (start, end, parameter) in &found {
+        let value = match (parameter, values) {
+            (Parameter::Place(place), Parameters::Ordered(values)) => {
+                used.insert(place.to_string());
+                values.get(*place).ok_or_else(|| {
+                    format!("the statement has a parameter {}, and there are {} values", place + 1, values.len())
+                })?
+            }
+            (Parameter::Name(name), Parameters::Named(values)) => {
+                used.insert(name.clone());
+                values.get(name).ok_or_else(|| format!("no value for the parameter ${name}"))?
+            }
+            (Parameter::Name(name), Parameters::Ordered(_)) => {
+                return Err(format!("the parameter ${name} has a name; give the values as a dict"));
+            }
+            (Parameter::Place(_), Parameters::Named(_)) => {
+                return Err("the statement has ? or $1 for parameters; give the values as a list".into());
+            }
+        };
+        text.push_str(&sql[at..*start]);
+        text.push_str(value);
+        at = *end;
+    }
+    text.push_str(&sql[at..]);
+    let left = match values {
+        Parameters::Ordered(values) => {
+            (0..values.len()).map(|place| place.to_string()).find(|name| !used.contains(name))
+        }
+        Parameters::Named(values) => values.keys().find(|name| !used.contains(*name)).cloned(),
+    };
+    match (left, values) {
+        (None, _) => Ok(text),
+        (Some(_), Parameters::Ordered(values)) => {
+            Err(format!("there are {} values, and the statement has {} parameters", values.len(), used.len()))
+        }
+        (Some(name), Parameters::Named(_)) => Err(format!("the statement has no parameter ${name}")),
+    }
+}
+
+/// The parameters of a statement, with the bytes where each begins and ends.
+fn parameters(sql: &str) -> Vec<(usize, usize, Parameter)> {
+    let (tokens, _) = tokens(sql);
+    let mut found = Vec::new();
+    let mut marks = 0;
+    let mut rest = tokens.iter().peekable();
+    while let Some(Token { kind, range, .. }) = rest.next() {
+        match kind {
+            Kind::Symbol('?') => {
+                found.push((range.start, range.end, Parameter::Place(marks)));
+                marks += 1;
+            }
+            Kind::Symbol('$') => {
+                let Some(word) = rest.next_if(|next| next.kind == Kind::Word && next.range.start == range.end) else {
+                    continue;
+                };
+                let name = &sql[word.range.clone()];
+                let parameter = match name.parse::<usize>() {
+                    Ok(number) => Parameter::Place(number.wrapping_sub(1)),
+                    Err(_) => Parameter::Name(name.to_string()),
+                };
+                found.push((range.start, word.range.end, parameter));
+            }
+            _ => {}
+        }
+    }
+    found
+}

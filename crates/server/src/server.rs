@@ -1,0 +1,140 @@
+//! A server: its threads, its doors, its token, and its end.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use warpcube_sql::Database;
+
+use crate::error::ServerError;
+use crate::metrics::Metrics;
+use crate::shared::Shared;
+use crate::statements::Statements;
+use crate::threads::{Crew, MakeThreads};
+use crate::token::{Token, Turnstile, WRONG};
+use crate::{door, http};
+
+/// Threads that serve requests; statements run on others.
+const THREADS: usize = 2;
+
+/// How long requests have to notice that the server is dropped.
+const END: Duration = Duration::from_millis(200);
+
+/// Where the token is written.
+#[derive(Debug, Clone)]
+pub enum TokenPlace {
+    /// This file.
+    File(PathBuf),
+    /// A file of this folder that has the port in its name, so that servers do not share one.
+    Folder(PathBuf),
+}
+
+/// What a server does.
+#[derive(Debug, Clone)]
+pub struct ServerOptions {
+    /// The address of HTTP; port 0 is any that is free.
+    pub http: SocketAddr,
+    /// Where the token is written.
+    pub token: TokenPlace,
+    /// Statements that run at once; others wait for their turn.
+    pub statements_max: usize,
+    /// Bytes of the body of a request.
+    pub body_max: usize,
+}
+
+/// A server that runs. Dropping it, outside of a runtime, ends it and cancels its statements.
+pub struct Server {
+    /// None only once it is dropped.
+    threads: Option<Runtime>,
+    shared: Arc<Shared>,
+    http: SocketAddr,
+    token_file: PathBuf,
+    ending: watch::Sender<bool>,
+    /// True once the doors are closed and all requests are answered.
+    ended: watch::Receiver<bool>,
+    doors: JoinHandle<()>,
+}
+
+impl Server {
+    /// Starts a server of a database, whose statements run on threads that `make` makes. Called outside of a runtime.
+    ///
+    /// # Errors
+    /// An address that is not loopback, or not free; a token that cannot be written; no threads.
+    pub fn start(database: Database, make: MakeThreads, options: &ServerOptions) -> Result<Server, ServerError> {
+        let threads = Builder::new_multi_thread().worker_threads(THREADS).thread_name("requests").enable_all().build();
+        let no_threads = |error: std::io::Error| ServerError::Threads(error.to_string());
+        let threads = threads.map_err(no_threads)?;
+        let crew = Crew::new(make).map_err(no_threads)?;
+        let (listener, http) = listen(&threads, options.http)?;
+        let token_file = match &options.token {
+            TokenPlace::File(path) => path.clone(),
+            TokenPlace::Folder(folder) => folder.join(format!("token-{}", http.port())),
+        };
+        let no_token =
+            |error: std::io::Error| ServerError::Token { path: token_file.clone(), reason: error.to_string() };
+        let token = Token::create(&token_file).map_err(no_token)?;
+        let metrics = Arc::new(Metrics::default());
+        let (ending, is_ending) = watch::channel(false);
+        let shared = Arc::new(Shared {
+            statements: Statements::new(database, crew, options.statements_max.max(1), metrics.clone()),
+            token,
+            turnstile: Turnstile::new(WRONG),
+            metrics: metrics.clone(),
+            body_max: options.body_max,
+            ending: is_ending.clone(),
+        });
+        let (end, ended) = watch::channel(false);
+        let routes = http::routes(&shared);
+        let doors = threads.spawn(async move {
+            door::serve(listener, routes, metrics, is_ending).await;
+            end.send_replace(true);
+        });
+        Ok(Server { threads: Some(threads), shared, http, token_file, ending, ended, doors })
+    }
+
+    /// The address of HTTP.
+    pub fn http(&self) -> SocketAddr {
+        self.http
+    }
+
+    /// The file of the token.
+    pub fn token_file(&self) -> &Path {
+        &self.token_file
+    }
+
+    /// Takes no connection and no statement any more, and waits until the requests that are there are answered, no
+    /// longer than `most`. Those that are left then are cancelled when the server is dropped. Gives whether none was.
+    pub async fn drain(&self, most: Duration) -> bool {
+        self.ending.send_replace(true);
+        self.shared.statements.close();
+        let mut ended = self.ended.clone();
+        tokio::time::timeout(most, ended.wait_for(|ended| *ended)).await.is_ok()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.doors.abort();
+        if let Some(threads) = self.threads.take() {
+            threads.shutdown_timeout(END);
+        }
+        self.shared.statements.end();
+        self.shared.token.remove(&self.token_file);
+    }
+}
+
+/// Listens on an address of loopback; gives the port that it has.
+fn listen(threads: &Runtime, address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServerError> {
+    if !address.ip().is_loopback() {
+        return Err(ServerError::NotLoopback(address));
+    }
+    let failed = |error: std::io::Error| ServerError::Listen { address, reason: error.to_string() };
+    let listener = threads.block_on(TcpListener::bind(address)).map_err(failed)?;
+    let own = listener.local_addr().map_err(failed)?;
+    Ok((listener, own))
+}

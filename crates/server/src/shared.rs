@@ -1,0 +1,20 @@
+//! What all requests of a server share.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use crate::metrics::Metrics;
+use crate::statements::Statements;
+use crate::token::{Token, Turnstile};
+
+/// What requests share.
+pub(crate) struct Shared {
+    pub(crate) statements: Statements,
+    pub(crate) token: Token,
+    pub(crate) turnstile: Turnstile,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) body_max: usize,
+    /// Whether the server ends.
+    pub(crate) ending: watch::Receiver<bool>,
+}

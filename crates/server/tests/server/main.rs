@@ -1,0 +1,6 @@
+//! A server in this process, asked over the wire: what it gives is what a connection gives, and nobody else gets in.
+
+mod admission;
+mod endings;
+mod harness;
+mod queries;
