@@ -15,6 +15,7 @@ mod number_pattern;
 mod numbers;
 mod paths;
 mod pattern;
+mod reduce;
 mod session;
 mod strptime;
 mod structs;
@@ -50,6 +51,7 @@ use crate::words::sql_name;
 
 pub(crate) use digests::url_decoded;
 pub(crate) use pattern::{is_pattern, read as read_by_pattern, to_char};
+pub(crate) use reduce::function as list_reduce;
 pub(crate) use truncation::truncated;
 pub(crate) use type_names::{TYPE_IN_SQL, type_in_sql};
 
@@ -82,13 +84,17 @@ enum Kind {
     Histogram,
     /// The members of all arguments, which are structs.
     Joined,
+    /// The sum of the elements of the first argument, a list: a BIGINT of integers, else a double.
+    Total,
+    /// The map of the first argument, or of the pairs of which it is a list.
+    Mapped,
     /// Anything, as it is.
     Any,
 }
 
 use Kind::{
-    Any, Boolean, Bytes, Date, Decimal, Double, Histogram, Interval, Joined, Json, List, Long, Longs, Text, Texts,
-    Time, Unsigned, Uuid,
+    Any, Boolean, Bytes, Date, Decimal, Double, Histogram, Interval, Joined, Json, List, Long, Longs, Mapped, Text,
+    Texts, Time, Total, Unsigned, Uuid,
 };
 
 impl Kind {
@@ -105,7 +111,7 @@ impl Kind {
             Interval => DataType::Interval(IntervalUnit::MonthDayNano),
             Texts => DataType::new_list(DataType::Utf8, true),
             Longs => DataType::new_list(DataType::Int64, true),
-            Any | Decimal | List | Histogram | Joined => DataType::Null,
+            Any | Decimal | List | Histogram | Joined | Total | Mapped => DataType::Null,
         }
     }
 
@@ -136,7 +142,7 @@ impl Kind {
                     matches!(from, DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(_, _))
                 }
                 Any => true,
-                Histogram | Joined => false,
+                Histogram | Joined | Total | Mapped => false,
             };
         is_taken.then(|| match (self, from) {
             (Any | Decimal, from) => from.clone(),
@@ -441,6 +447,9 @@ impl ScalarUDFImpl for OwnFunction {
             (Decimal, Some(DataType::Decimal128(precision, scale))) => numbers::one_digit_more(*precision, *scale),
             (Joined, _) => structs::joined_type(arguments)?,
             (Histogram, Some(DataType::List(field))) => lists::histogram_type(field.data_type()),
+            (Total, Some(DataType::List(field))) => lists::total_type(field.data_type()),
+            // NULL says nothing of a type.
+            (Mapped, Some(first)) => lists::map_type(arguments.iter().find(|it| !it.is_null()).unwrap_or(first))?,
             (gives, _) => gives.data_type(),
         })
     }

@@ -200,6 +200,9 @@ fn translate_call(
         "median" | "percentile_cont" => {
             let Places { low, high, share } = Places::of(&params.args).ok_or_else(|| format!("{name} by its name"))?;
             let (value, from) = (translator.translate(argument)?, type_of(argument)?);
+            if from.is_temporal() {
+                return Err(format!("{name} of times"));
+            }
             let count = add(AggregateKind::Count, Some(value.clone()), &DataType::Int64);
             let mut at = |place: &Expr| {
                 let filter = Some(translator.translate(place)?);
