@@ -15,7 +15,7 @@ use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, CreateView, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, MacroArg,
     MacroDefinition, ObjectName, ObjectNamePart, SelectItem, SetExpr, Statement as SqlStatement, TableFactor,
-    TableFunctionArgs, Value, VisitMut, VisitorMut,
+    TableFunctionArgs, Value, VisitMut, Visitor, VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use futures::FutureExt;
@@ -29,8 +29,8 @@ use crate::error::{Result, SqlError};
 
 /// Deepest nesting of macros that call others.
 const DEPTH_MAX: usize = 64;
-/// Most places where one statement's macros take arguments.
-const PLACES_MAX: usize = 20_000;
+/// Most operands that the arguments of one statement's macros have where they stand.
+const OPERANDS_MAX: usize = 20_000;
 
 /// The text of the view that a macro is; none of other statements.
 ///
@@ -48,7 +48,13 @@ pub(super) fn as_view(parsed: &ParsedStatement) -> Result<Option<String>> {
         if *temporary { "TEMPORARY " } else { "" }
     );
     if *temporary || args.is_some() {
-        return Ok(Some(format!("{create} {view} AS SELECT {} AS macro", constant(&statement.to_string()))));
+        // The tree writes a list of no arguments as none.
+        let text = statement.to_string();
+        let text = match args {
+            Some(_) => text,
+            None => text.replacen(&format!("MACRO {name} AS"), &format!("MACRO {name}() AS"), 1),
+        };
+        return Ok(Some(format!("{create} {view} AS SELECT {} AS macro", constant(&text))));
     }
     Ok(Some(match definition {
         MacroDefinition::Expr(expr) => format!("{create} {view} AS SELECT {expr} AS value"),
@@ -158,7 +164,7 @@ struct Calls<'a> {
     state: &'a SessionState,
     /// The macros around.
     depth: usize,
-    /// How many places have taken arguments.
+    /// How many operands arguments have where they stand.
     places: usize,
 }
 
@@ -206,8 +212,10 @@ impl Calls<'_> {
         }
         let values = bound(name, args, given)?;
         let _ = visits::visit_mut(body, &mut Arguments { values: &values, places: &mut self.places });
-        if self.places > PLACES_MAX {
-            return Err(SqlError::Unsupported(format!("macros with more than {PLACES_MAX} arguments together")));
+        if self.places > OPERANDS_MAX {
+            return Err(SqlError::Unsupported(format!(
+                "macros whose arguments have more than {OPERANDS_MAX} operands together"
+            )));
         }
         self.depth += 1;
         let done = visits::visit_mut(body, self);
@@ -352,6 +360,21 @@ fn bound(name: &ObjectName, args: &[MacroArg], given: &[FunctionArg]) -> Result<
     Ok(values)
 }
 
+/// How many expressions an expression has, itself among them.
+fn operands(expr: &Expr) -> usize {
+    struct Count(usize);
+    impl Visitor for Count {
+        type Break = ();
+        fn pre_visit_expr(&mut self, _expr: &Expr) -> ControlFlow<()> {
+            self.0 += 1;
+            ControlFlow::Continue(())
+        }
+    }
+    let mut count = Count(0);
+    let _ = visits::visit(expr, &mut count);
+    count.0
+}
+
 /// Puts values in the place of a macro's arguments, and of the first name of `argument.field`.
 struct Arguments<'a> {
     values: &'a HashMap<String, Expr>,
@@ -379,8 +402,8 @@ impl VisitorMut for Arguments<'_> {
             _ => None,
         };
         if let Some(value) = value {
-            *self.places += 1;
-            if *self.places <= PLACES_MAX {
+            *self.places += operands(&value);
+            if *self.places <= OPERANDS_MAX {
                 *expr = value;
             }
         }
