@@ -201,6 +201,9 @@ fn translate_call(
             let places = Places::of(&params.args).ok_or_else(|| format!("{name} by its name"))?;
             let Places { low, high, count, share } = places;
             let (value, from) = (translator.translate(argument)?, type_of(argument)?);
+            if from.is_temporal() {
+                return Err(format!("{name} of times"));
+            }
             // Each row of a group knows how many values it has.
             let count = add(AggregateKind::Max, Some(translator.translate(count)?), &DataType::Int64);
             let mut at = |place: &Expr| {
