@@ -107,8 +107,9 @@ mod tests {
                 let doubles = floats(&values, &DataType::Float64).unwrap();
                 let singles = floats(&values, &DataType::Float32).unwrap();
                 for (row, text) in texts.iter().enumerate() {
-                    assert_eq!(doubles.as_primitive::<Float64Type>().value(row), text.parse().unwrap(), "{text}");
-                    assert_eq!(singles.as_primitive::<Float32Type>().value(row), text.parse().unwrap(), "{text}");
+                    let (double, single): (f64, f32) = (text.parse().unwrap(), text.parse().unwrap());
+                    assert_eq!(doubles.as_primitive::<Float64Type>().value(row), double, "{text}");
+                    assert_eq!(singles.as_primitive::<Float32Type>().value(row), single, "{text}");
                 }
             }
         }

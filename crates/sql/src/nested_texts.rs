@@ -6,6 +6,8 @@
 //!
 //! The file goes once DataFusion casts these to texts.
 
+mod reading;
+
 use std::sync::Arc;
 
 use arrow::array::{
@@ -17,6 +19,8 @@ use arrow::datatypes::{DataType, Field};
 use datafusion::error::{DataFusionError, Result};
 
 use crate::time_texts;
+
+pub(crate) use reading::{Item, items, pairs};
 
 /// Whether values of a type are made of others.
 pub(crate) fn is_nested(data_type: &DataType) -> bool {

@@ -343,7 +343,8 @@ pub static SETTINGS: &[SettingInfo] = &[
     SettingInfo {
         name: "warpcube.null",
         expected: "a text",
-        description: "How NULL is written in formats 'table', 'box', 'line', 'markdown' and 'list'.",
+        description: "How NULL is written in formats 'table', 'box', 'line', 'markdown' and 'list', and in 'csv' and \
+                      'tsv' if it is not 'NULL'.",
         owner: Owner::Connection,
         get: |s| s.null.clone(),
         set: |s, v| {

@@ -43,6 +43,9 @@ pub(crate) struct RunArgs {
     /// Run these statements; may be given several times, in order with -f
     #[arg(short = 'c', long = "command", value_name = "SQL", allow_hyphen_values = true)]
     pub(crate) statements: Vec<String>,
+    /// Run these statements first, before others, the standard input or the shell
+    #[arg(long = "cmd", value_name = "SQL", allow_hyphen_values = true)]
+    pub(crate) first: Vec<String>,
     /// Run the statements of this file; '-' is the standard input
     #[arg(short = 'f', long = "file", value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
@@ -155,7 +158,7 @@ pub(crate) enum QuerySuite {
 const OF_DUCKDB: [(&str, &[&str]); 19] = [
     ("-bail", &[]),
     ("-box", &["--format", "box"]),
-    ("-cmd", &["-c"]),
+    ("-cmd", &["--cmd"]),
     ("-csv", &["--format", "csv"]),
     ("-help", &["--help"]),
     ("-json", &["--format", "json"]),
@@ -186,8 +189,8 @@ const REFUSED: [(&str, &str); 9] = [
     ("-d", "a folder is a catalog: warpcube folder/"),
 ];
 /// Flags whose value is the argument behind them.
-const WITH_VALUE: [&str; 10] =
-    ["-c", "--command", "-f", "--file", "-o", "--output", "--format", "--set", "--config", "--log"];
+const WITH_VALUE: [&str; 11] =
+    ["-c", "--cmd", "--command", "-f", "--file", "-o", "--output", "--format", "--set", "--config", "--log"];
 
 /// Arguments in our words; those behind a flag that takes a value stay as they are.
 ///
@@ -220,7 +223,7 @@ pub(crate) fn in_our_words(arguments: impl Iterator<Item = OsString>) -> Result<
             }
             Some((_, words)) => {
                 ours.extend(words.iter().map(OsString::from));
-                if words.last() == Some(&"-c") {
+                if matches!(words.last(), Some(&"-c" | &"--cmd")) {
                     ours.extend(arguments.next());
                 }
             }
@@ -230,8 +233,9 @@ pub(crate) fn in_our_words(arguments: impl Iterator<Item = OsString>) -> Result<
 }
 
 /// Arguments for statements alone: as clap knows them, and as written.
-const OF_STATEMENTS: [(&str, &str); 10] = [
+const OF_STATEMENTS: [(&str, &str); 11] = [
     ("folder", "FOLDER"),
+    ("first", "--cmd"),
     ("statements", "-c"),
     ("files", "-f"),
     ("format", "--format"),

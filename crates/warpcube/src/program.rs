@@ -111,6 +111,9 @@ fn start(cli: &Cli, matches: &ArgMatches, host: &Arc<Host>) -> Result<usize> {
     }
     let mut runner = Runner::new(connection, host.clone(), Target::new(cli.run.output.clone()));
     runner.continue_on_error = cli.run.continue_on_error;
+    for text in &cli.run.first {
+        runner.text(text)?;
+    }
     let steps = steps(cli, matches);
     if steps.is_empty() {
         let stdin = std::io::stdin();

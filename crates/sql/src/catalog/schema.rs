@@ -28,6 +28,7 @@ use super::kept::{self, KeptCatalog};
 use super::names;
 use super::special::BrokenTable;
 use super::{CATALOG, LASTING, SCHEMA};
+use crate::default_schema::VARIABLE;
 use crate::error::{Result, SqlError};
 use crate::memory_table::{Common, MemoryTable, Role};
 use crate::report::StatementReport;
@@ -452,7 +453,7 @@ impl SchemaProvider for ConnectionSchema {
     fn table_names(&self) -> Vec<String> {
         let mut names: BTreeSet<String> = self.tables.entries.read().keys().cloned().collect();
         if let Some(temporary) = &self.temporary {
-            names.extend(temporary.entries.read().keys().cloned());
+            names.extend(temporary.entries.read().keys().filter(|name| !name.starts_with(VARIABLE)).cloned());
         }
         names.into_iter().collect()
     }

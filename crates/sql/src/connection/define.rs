@@ -82,6 +82,10 @@ impl Connection {
                 }
                 if let DdlStatement::CreateView(view) = &mut definition {
                     check_lasting(view, &state)?;
+                    if declared.is_temporary {
+                        // Plans that its name means something to are the connection's.
+                        self.give();
+                    }
                     view.input = Arc::new(analyzed(&view.input, &state)?);
                 }
                 // The catalog is shared, so a table made by the statement's own copy is in the database.

@@ -34,7 +34,6 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("approx_top_k", "GROUP BY x ORDER BY count(*) DESC LIMIT k"),
     ("array_contains_all", "array_has_all(a, b)"),
     ("array_join", "array_to_string(a, ', ')"),
-    ("array_reduce", "list_sum(l), list_product(l)"),
     ("array_size", "array_length(a)"),
     ("arrayjoin", "unnest(a)"),
     ("asciistr", "encode(s, 'escape')"),
@@ -57,7 +56,6 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("current_connection_id", "none: statements have no numbers"),
     ("current_query", "EXPLAIN of the statement"),
     ("current_query_id", "none: statements have no numbers"),
-    ("current_setting", "SHOW name, a statement"),
     ("current_transaction_id", "none: each statement is a transaction of its own"),
     ("currval", "max(id) of the table"),
     ("curtime", "current_time"),
@@ -92,7 +90,6 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("get_json_object", "json_extract_string(j, path)"),
     ("getdate", "now()"),
     ("getutcdate", "now()"),
-    ("getvariable", "name() after CREATE MACRO name() AS value"),
     ("group_array", "array_agg(x)"),
     ("grouparray", "array_agg(x)"),
     ("groupuniqarray", "array_agg(DISTINCT x)"),
@@ -117,11 +114,8 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("julianday", "julian(t)"),
     ("lengthb", "octet_length(s)"),
     ("list_mode", "mode(x) over unnest(l)"),
-    ("list_reduce", "list_sum(l), list_product(l)"),
     ("locate", "strpos(s, part)"),
     ("make_interval", "INTERVAL '…', or to_days(n), to_hours(n) and their like"),
-    ("map_concat", "map(array_concat(map_keys(a), map_keys(b)), array_concat(map_values(a), map_values(b)))"),
-    ("map_from_entries", "map(keys, values)"),
     ("md5_number", "md5(s), or hash(s)"),
     ("mid", "substr(s, from, count)"),
     ("months_between", "date_diff('month', a, b)"),
@@ -144,7 +138,6 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("quotename", "'\"' || s || '\"'"),
     ("rand", "random()"),
     ("ratio_to_report", "x / sum(x) OVER (…)"),
-    ("reduce", "list_sum(l), list_product(l)"),
     ("regexp", "regexp_like(s, pattern)"),
     ("regexp_contains", "regexp_like(s, pattern)"),
     ("regexp_substr", "regexp_extract(s, pattern)"),
@@ -232,7 +225,7 @@ mod tests {
     fn names_are_sorted_and_found() {
         assert!(OTHER_NAMES.is_sorted_by(|(one, _), (other, _)| one < other));
         assert_eq!(in_place_of("CharIndex"), Some("strpos(s, part)"));
-        assert_eq!(in_place_of("list_reduce"), Some("list_sum(l), list_product(l)"));
+        assert_eq!(in_place_of("list_mode"), Some("mode(x) over unnest(l)"));
         assert_eq!(in_place_of("foo"), None);
     }
 }

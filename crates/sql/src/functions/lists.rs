@@ -1,19 +1,20 @@
 //! Lists of any elements: what they have, and parts of them.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, AsArray, Int64Builder, ListArray, ListBuilder, MapArray, StructArray, UInt32Array, UInt64Array,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
-use arrow::compute::{SortOptions, cast, sort_to_indices, take};
+use arrow::compute::{SortOptions, cast, concat, sort_to_indices, take};
 use arrow::datatypes::{DataType, Field, Fields, Float64Type, Int64Type};
 use arrow::row::{RowConverter, SortField};
 use datafusion::error::{DataFusionError, Result};
 
-use super::{Arguments, Double, Histogram, List, Long, Longs, Own, Text, raised};
+use super::{Any, Arguments, Double, Histogram, List, Long, Longs, Mapped, Own, Text, raised};
 use crate::nested_keys::{has_keys, keys};
+use crate::words::sql_name;
 
 /// The functions.
 pub(super) const ALL: &[Own] = &[
@@ -46,6 +47,21 @@ pub(super) const ALL: &[Own] = &[
             let distances = median(&values).map(|middle| values.iter().map(|value| (value - middle).abs()).collect());
             Ok(distances.and_then(|distances: Vec<f64>| median(&distances)))
         })
+    }),
+    Own::new("list_median", &[List], Double, |args| args.floats(|row| Ok(median(&numbers(args, row)?)))),
+    Own::new("list_stddev_pop", &[List], Double, |args| {
+        args.floats(|row| Ok(variance(args, row, 0.0)?.map(f64::sqrt)))
+    }),
+    Own::new("list_stddev_samp", &[List], Double, |args| {
+        args.floats(|row| Ok(variance(args, row, 1.0)?.map(f64::sqrt)))
+    }),
+    Own::new("list_var_pop", &[List], Double, |args| args.floats(|row| variance(args, row, 0.0))),
+    Own::new("list_var_samp", &[List], Double, |args| args.floats(|row| variance(args, row, 1.0))),
+    Own::new("map_concat", &[Any, Any], Mapped, concatenated).repeating_last(),
+    Own::new("map_from_entries", &[List], Mapped, |args| {
+        let lists = args.columns[0].as_list::<i32>();
+        let pairs = lists.values().as_struct();
+        mapped(&args.columns[0], lists.offsets().clone(), pairs.columns().to_vec(), lists.nulls().cloned())
     }),
     Own::new("list_skewness", &[List], Double, |args| {
         args.floats(|row| {
@@ -97,6 +113,106 @@ fn median(values: &[f64]) -> Option<f64> {
     let middle = sorted.len() / 2;
     let upper = *sorted.get(middle)?;
     Some(if sorted.len() % 2 == 0 { (sorted[middle - 1] + upper) / 2.0 } else { upper })
+}
+
+/// The variance of the elements of a list that are no NULL, among so many more than there are degrees of freedom.
+fn variance(args: &Arguments, row: usize, fewer: f64) -> Result<Option<f64>> {
+    Ok(moments(args, row)?.filter(|[count, ..]| *count > fewer).map(|[count, m2, ..]| m2 * count / (count - fewer)))
+}
+
+/// The type of the map that another map, or a list of pairs, becomes.
+///
+/// # Errors
+/// A type that is neither.
+pub(super) fn map_type(from: &DataType) -> Result<DataType> {
+    match from {
+        DataType::Map(..) => Ok(from.clone()),
+        DataType::List(pairs) => match pairs.data_type() {
+            DataType::Struct(fields) if fields.len() == 2 => {
+                let key = fields[0].as_ref().clone().with_name("key").with_nullable(false);
+                let value = fields[1].as_ref().clone().with_name("value").with_nullable(true);
+                let entries = Field::new("entries", DataType::Struct(Fields::from(vec![key, value])), false);
+                Ok(DataType::Map(Arc::new(entries), false))
+            }
+            other => Err(raised(format!("{} is no pair of a key and a value", sql_name(other)))),
+        },
+        other => Err(raised(format!("{} is no map", sql_name(other)))),
+    }
+}
+
+/// Maps of keys and values.
+///
+/// # Errors
+/// A NULL among the keys, or a key twice in one map.
+fn mapped(
+    like: &ArrayRef,
+    offsets: OffsetBuffer<i32>,
+    columns: Vec<ArrayRef>,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef> {
+    let DataType::Map(entries, is_sorted) = map_type(like.data_type())? else {
+        return Err(DataFusionError::Internal("a map of another type".into()));
+    };
+    let DataType::Struct(fields) = entries.data_type() else {
+        return Err(DataFusionError::Internal("a map without pairs".into()));
+    };
+    let keys = converter(&columns[0])?.convert_columns(&columns[..1])?;
+    for row in offsets.windows(2) {
+        let mut seen = HashSet::new();
+        for place in row[0] as usize..row[1] as usize {
+            if columns[0].is_null(place) {
+                return Err(raised("a key of a map is NULL".into()));
+            }
+            if !seen.insert(keys.row(place)) {
+                return Err(raised("a key is twice in a map".into()));
+            }
+        }
+    }
+    let pairs = StructArray::try_new(fields.clone(), columns, None)?;
+    Ok(Arc::new(MapArray::try_new(entries.clone(), offsets, pairs, nulls, is_sorted)?))
+}
+
+/// The pairs of several maps; of a key that several have, the value of the last one.
+fn concatenated(args: &Arguments) -> Result<ArrayRef> {
+    let columns: Vec<&ArrayRef> = args.columns.iter().filter(|column| !column.data_type().is_null()).collect();
+    let [first, others @ ..] = columns.as_slice() else { return Ok(args.columns[0].clone()) };
+    if let Some(other) = others.iter().find(|column| column.data_type() != first.data_type()) {
+        let types = [first.data_type(), other.data_type()].map(sql_name);
+        return Err(raised(format!("map_concat of {} and {}; a CAST may be missing", types[0], types[1])));
+    }
+    let DataType::Map(..) = first.data_type() else {
+        return Err(raised(format!("{} is no map", sql_name(first.data_type()))));
+    };
+    let maps: Vec<&MapArray> = columns.iter().map(|column| column.as_map()).collect();
+    let keys: Vec<&dyn Array> = maps.iter().map(|map| map.keys().as_ref()).collect();
+    let values: Vec<&dyn Array> = maps.iter().map(|map| map.values().as_ref()).collect();
+    let (keys, values) = (concat(&keys)?, concat(&values)?);
+    let rows = converter(&keys)?.convert_columns(std::slice::from_ref(&keys))?;
+    let mut starts = vec![0];
+    maps.iter().for_each(|map| starts.push(starts[starts.len() - 1] + map.keys().len()));
+    let (mut offsets, mut taken_keys, mut taken_values) = (vec![0_i32], Vec::new(), Vec::new());
+    for row in 0..args.rows {
+        let mut at: HashMap<_, usize> = HashMap::new();
+        for (map, start) in maps.iter().zip(&starts).filter(|(map, _)| map.is_valid(row)) {
+            let (from, to) = (map.value_offsets()[row] as usize, map.value_offsets()[row + 1] as usize);
+            for place in (start + from..start + to).map(|place| place as u32) {
+                match at.get(&rows.row(place as usize)) {
+                    Some(known) => taken_values[*known] = place,
+                    None => {
+                        at.insert(rows.row(place as usize), taken_keys.len());
+                        taken_keys.push(place);
+                        taken_values.push(place);
+                    }
+                }
+            }
+        }
+        offsets.push(taken_keys.len() as i32);
+    }
+    let take = |values: &ArrayRef, places: Vec<u32>| take(values, &UInt32Array::from(places), None);
+    let pairs = vec![take(&keys, taken_keys)?, take(&values, taken_values)?];
+    // A map that is NULL has no pairs; all of them are none.
+    let nulls = NullBuffer::from_iter((0..args.rows).map(|row| maps.iter().any(|map| map.is_valid(row))));
+    mapped(first, OffsetBuffer::new(offsets.into()), pairs, Some(nulls))
 }
 
 fn converter(elements: &ArrayRef) -> Result<RowConverter> {

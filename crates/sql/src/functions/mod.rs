@@ -16,6 +16,7 @@ mod number_pattern;
 mod numbers;
 mod paths;
 mod pattern;
+mod reduce;
 mod session;
 mod strptime;
 mod structs;
@@ -52,6 +53,7 @@ use crate::words::sql_name;
 pub(crate) use digests::{url_decoded, uuid_of_bytes};
 pub(crate) use json::leads_to_several;
 pub(crate) use pattern::{is_pattern, read as read_by_pattern, to_char};
+pub(crate) use reduce::function as list_reduce;
 pub(crate) use truncation::truncated;
 pub(crate) use type_names::{TYPE_IN_SQL, type_in_sql};
 
@@ -86,13 +88,15 @@ enum Kind {
     Histogram,
     /// The members of all arguments, which are structs.
     Joined,
+    /// The map of the first argument, or of the pairs of which it is a list.
+    Mapped,
     /// Anything, as it is.
     Any,
 }
 
 use Kind::{
-    Any, Boolean, Bytes, Date, Decimal, Double, Histogram, Interval, Joined, Json, List, Long, Longs, Text, Texts,
-    Time, Total, Unsigned, Uuid,
+    Any, Boolean, Bytes, Date, Decimal, Double, Histogram, Interval, Joined, Json, List, Long, Longs, Mapped, Text,
+    Texts, Time, Total, Unsigned, Uuid,
 };
 
 impl Kind {
@@ -109,7 +113,7 @@ impl Kind {
             Interval => DataType::Interval(IntervalUnit::MonthDayNano),
             Texts => DataType::new_list(DataType::Utf8, true),
             Longs => DataType::new_list(DataType::Int64, true),
-            Any | Decimal | List | Total | Histogram | Joined => DataType::Null,
+            Any | Decimal | List | Histogram | Joined | Total | Mapped => DataType::Null,
         }
     }
 
@@ -140,7 +144,7 @@ impl Kind {
                     matches!(from, DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(_, _))
                 }
                 Any => true,
-                Total | Histogram | Joined => false,
+                Histogram | Joined | Total | Mapped => false,
             };
         is_taken.then(|| match (self, from) {
             (Any | Decimal, from) => from.clone(),
@@ -453,6 +457,8 @@ impl ScalarUDFImpl for OwnFunction {
             (Joined, _) => structs::joined_type(arguments)?,
             (Total, Some(DataType::List(field))) => list_sums::total_type(field.data_type())?,
             (Histogram, Some(DataType::List(field))) => lists::histogram_type(field.data_type()),
+            // NULL says nothing of a type.
+            (Mapped, Some(first)) => lists::map_type(arguments.iter().find(|it| !it.is_null()).unwrap_or(first))?,
             (gives, _) => gives.data_type(),
         })
     }

@@ -198,9 +198,14 @@ fn translate_call(
             Ok(Finish::Variance { sum, squares, count, spread: spread(scale) })
         }
         "median" | "percentile_cont" => {
-            let Places { low, high, share } = Places::of(&params.args).ok_or_else(|| format!("{name} by its name"))?;
+            let places = Places::of(&params.args).ok_or_else(|| format!("{name} by its name"))?;
+            let Places { low, high, count, share } = places;
             let (value, from) = (translator.translate(argument)?, type_of(argument)?);
-            let count = add(AggregateKind::Count, Some(value.clone()), &DataType::Int64);
+            if from.is_temporal() {
+                return Err(format!("{name} of times"));
+            }
+            // Each row of a group knows how many values it has.
+            let count = add(AggregateKind::Max, Some(translator.translate(count)?), &DataType::Int64);
             let mut at = |place: &Expr| {
                 let filter = Some(translator.translate(place)?);
                 let (kind, argument) = (AggregateKind::Min, Some(value.clone()));

@@ -4,7 +4,7 @@
 //! SELECT g, median(x), sum(y) FROM t GROUP BY g
 //!
 //! rows 1: t sorted by g, x with place = row_number() and n = count(x), both over g
-//! scan rows 1: group by g: min(x) at place ⌊(n − 1) / 2⌋ + 1, min(x) at place ⌈(n − 1) / 2⌉ + 1, count(x), sum(y)
+//! scan rows 1: group by g: min(x) at place ⌊(n − 1) / 2⌋ + 1, min(x) at place ⌈(n − 1) / 2⌉ + 1, max(n), sum(y)
 //!
 //! SELECT g, mode(x) FROM t GROUP BY g
 //!
@@ -15,7 +15,7 @@
 //!
 //! Of `first_value(x ORDER BY y)`, and of `last_value` with the order turned, the place is 1 in groups sorted by y.
 //! Rows that FILTER or IGNORE NULLS leaves out come last. Where nothing else is aggregated, rows at other places are
-//! left out, so that no sort of all rows is needed.
+//! left out: of medians and percentiles they enter no group, of first values no sort of all rows is needed.
 //!
 //! NULL is sorted last and not counted. Places are computed in doubles, as the CPU does ([`crate::mend::quantiles`]),
 //! so that both take the same values. Integers and decimals are sorted as they are, not as the doubles that a
@@ -109,7 +109,7 @@ pub(super) fn rewrite(aggregate: &Aggregate) -> Result<Option<Rewritten>, Reason
         return Err("order statistics of several values".into());
     }
     match rows {
-        Rows::Sorted(value) => sorted(aggregate, &functions, value).map(Some),
+        Rows::Sorted(value) => sorted(aggregate, &functions, value, !needs.contains(&None)).map(Some),
         Rows::Counted(_) if needs.contains(&None) => Err("a mode beside other aggregates".into()),
         Rows::Counted(value) => counted(aggregate, &functions, value).map(Some),
         Rows::Ordered(order, condition) => {
@@ -171,46 +171,79 @@ fn with_one_zero(value: Expr, data_type: &DataType) -> Result<Expr, Reason> {
     Ok(Expr::BinaryExpr(sum))
 }
 
-fn sorted(aggregate: &Aggregate, functions: &[&AggregateFunction], value: &Expr) -> Result<Rewritten, Reason> {
+fn sorted(
+    aggregate: &Aggregate,
+    functions: &[&AggregateFunction],
+    value: &Expr,
+    are_all: bool,
+) -> Result<Rewritten, Reason> {
     let groups = &aggregate.group_expr;
     let place = numbers(groups, vec![SortExpr::new(value.clone(), true, false)], PLACE);
     let mut count = WindowFunction::new(count_udaf(), vec![value.clone()]);
     count.params.partition_by = groups.clone();
     count.params.window_frame = WindowFrame::new(None);
     let window = Window::try_new(vec![place, Expr::from(count).alias(COUNT)], aggregate.input.clone());
+    let mut input = LogicalPlan::Window(window.map_err(text)?);
+    if are_all {
+        // The first row of a group without values stands for the group.
+        let mut wanted = column(PLACE).eq(lit(1u64));
+        for function in functions {
+            wanted = places(function)?.into_iter().fold(wanted, Expr::or);
+        }
+        input = LogicalPlan::Filter(Filter::try_new(wanted, Arc::new(input)).map_err(text)?);
+    }
     let data_type = value.get_type(aggregate.input.schema().as_ref()).map_err(text)?;
     let value = with_one_zero(value.clone(), &data_type)?;
     let over = |(call, function): (&Expr, &&AggregateFunction)| of_places(function, &value, call);
     let calls = aggregate.aggr_expr.iter().zip(functions).map(over).collect::<Result<_, _>>()?;
-    Ok(Rewritten { input: LogicalPlan::Window(window.map_err(text)?), groups: groups.clone(), calls })
+    Ok(Rewritten { input, groups: groups.clone(), calls })
 }
 
-/// A call over the rows of windows; one that is no order statistic stays as it is.
-fn of_places(function: &AggregateFunction, value: &Expr, call_itself: &Expr) -> Result<Expr, Reason> {
-    let name = function.func.name();
+/// Whether a row is at one of the places whose values a call takes: one place, or those below and above; none of a call
+/// that is no order statistic.
+fn places(function: &AggregateFunction) -> Result<Vec<Expr>, Reason> {
     let (place, count) = (float(column(PLACE)), float(column(COUNT)));
     let is_descending = function.params.order_by.first().is_some_and(|key| !key.asc);
-    match name {
+    Ok(match function.func.name() {
         "percentile_disc" => {
             let number = match share(function)? {
                 0.0 => lit(1.0),
                 share => ceil(lit(share) * count.clone()),
             };
-            let number = if is_descending { count + lit(1.0) - number } else { number };
-            Ok(call(min_udaf(), value.clone(), Some(Box::new(place.eq(number)))))
+            vec![place.eq(if is_descending { count + lit(1.0) - number } else { number })]
         }
         "median" | "percentile_cont" => {
-            let share = if name == "median" { None } else { Some(share(function)?) };
-            let share = share.map(|share| if is_descending { 1.0 - share } else { share });
-            let before = lit(share.unwrap_or(0.5)) * (count - lit(1.0));
-            let [low, high] = [floor(before.clone()), ceil(before)].map(|before| place.clone().eq(before + lit(1.0)));
+            let before = lit(interpolated(function)?.unwrap_or(0.5)) * (count - lit(1.0));
+            [floor(before.clone()), ceil(before)].map(|before| place.clone().eq(before + lit(1.0))).into()
+        }
+        _ => Vec::new(),
+    })
+}
+
+/// The share of a percentile that is interpolated, from the least value on; none of a median.
+fn interpolated(function: &AggregateFunction) -> Result<Option<f64>, Reason> {
+    if function.func.name() == "median" {
+        return Ok(None);
+    }
+    let is_descending = function.params.order_by.first().is_some_and(|key| !key.asc);
+    share(function).map(|share| Some(if is_descending { 1.0 - share } else { share }))
+}
+
+/// A call over the rows of windows; one that is no order statistic stays as it is.
+fn of_places(function: &AggregateFunction, value: &Expr, call_itself: &Expr) -> Result<Expr, Reason> {
+    match <[Expr; 2]>::try_from(places(function)?) {
+        Ok([low, high]) => {
+            let share = interpolated(function)?;
             let mut function = function.clone();
             let params = &mut function.params;
             (params.filter, params.order_by) = (None, Vec::new());
-            params.args = [value.clone(), low, high].into_iter().chain(share.map(lit)).collect();
+            params.args = [value.clone(), low, high, column(COUNT)].into_iter().chain(share.map(lit)).collect();
             Ok(Expr::AggregateFunction(function))
         }
-        _ => Ok(call_itself.clone()),
+        Err(places) => Ok(match places.into_iter().next() {
+            Some(place) => call(min_udaf(), value.clone(), Some(Box::new(place))),
+            None => call_itself.clone(),
+        }),
     }
 }
 
@@ -228,6 +261,8 @@ pub(super) struct Places<'a> {
     pub(super) low: &'a Expr,
     /// Whether a row has the value above.
     pub(super) high: &'a Expr,
+    /// The number of values of a row's group.
+    pub(super) count: &'a Expr,
     /// The share of a percentile.
     pub(super) share: Option<f64>,
 }
@@ -236,8 +271,10 @@ impl Places<'_> {
     /// The arguments; none of a call over other rows.
     pub(super) fn of(arguments: &[Expr]) -> Option<Places<'_>> {
         match arguments {
-            [_, low, high] => Some(Places { low, high, share: None }),
-            [_, low, high, Expr::Literal(ScalarValue::Float64(share), _)] => Some(Places { low, high, share: *share }),
+            [_, low, high, count] => Some(Places { low, high, count, share: None }),
+            [_, low, high, count, Expr::Literal(ScalarValue::Float64(share), _)] => {
+                Some(Places { low, high, count, share: *share })
+            }
             _ => None,
         }
     }

@@ -188,6 +188,7 @@ pub(crate) fn register(context: &SessionContext) {
     context.register_udf(timezone::function(state.config_options()));
     microseconds::register(context);
     functions::functions().for_each(|udf| context.register_udf(udf));
+    context.register_higher_order_function(Arc::new(functions::list_reduce()));
     domains::functions(&state)
         .into_iter()
         .chain(arguments::functions(&state))

@@ -5,21 +5,22 @@
 //! time of UTC. Here the items of lists and the members of structs go through the mended cast of their own types, in
 //! the session's zone where they become instants or were some, and so do keys and values of maps. Structs whose members
 //! have other names or another order are DataFusion's to match. Texts of nested values are those of
-//! [`crate::nested_texts`].
+//! [`crate::nested_texts`], and are read as it writes them; Arrow makes a list of one item of each text.
 //!
 //! The file goes with the others.
 
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, FixedSizeListArray, LargeListArray, ListArray, MapArray, RecordBatch, StructArray,
-    UInt32Array,
+    Array, ArrayRef, AsArray, FixedSizeListArray, LargeListArray, ListArray, ListBuilder, MapArray, MapBuilder,
+    RecordBatch, StringArray, StringBuilder, StructArray, UInt32Array,
 };
-use arrow::compute::{CastOptions, cast_with_options, is_null, nullif, take};
+use arrow::buffer::NullBuffer;
+use arrow::compute::{CastOptions, cast, cast_with_options, is_null, nullif, take};
 use arrow::datatypes::{DataType, Field, Fields, Schema};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema};
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::context::ExecutionProps;
 use datafusion::logical_expr::{
     Cast, ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TryCast, Volatility,
@@ -29,15 +30,16 @@ use datafusion::physical_expr::create_physical_expr;
 use super::conversion::{Conversion, is_text};
 use super::zones::in_session;
 use super::{each_value, single_casts};
-use crate::nested_texts;
+use crate::nested_texts::{self, Item};
 use crate::walk::Walk;
+use crate::words::sql_name;
 
 /// The column of values that are cast.
 const ITEM: &str = "item";
 
 /// Whether a cast from one type to another has values within that are cast by a mended rule, or may raise.
 fn is_taken(from: &DataType, to: &DataType, way: &Way) -> bool {
-    if nested_texts::is_nested(from) && to.is_string() {
+    if nested_texts::is_nested(from) && to.is_string() || is_text(from) && nested_texts::is_nested(to) {
         return true;
     }
     pairs(from, to).is_some_and(|pairs| {
@@ -183,6 +185,9 @@ fn read(values: &ArrayRef, to: &DataType, way: &Way) -> Result<ArrayRef> {
     if nested_texts::is_nested(from) && to.is_string() {
         return nested_texts::texts(values, to, &|values| read(values, &DataType::Utf8, way));
     }
+    if is_text(from) && nested_texts::is_nested(to) {
+        return read(&taken_apart(values, to, way)?, to, way);
+    }
     let Some(within) = pairs(from, to) else { return read_items(values, to, way) };
     let options = CastOptions { safe: way.may_fail, ..CastOptions::default() };
     // The items of lists that are NULL, or no row's, are cast to nothing.
@@ -230,6 +235,68 @@ fn read(values: &ArrayRef, to: &DataType, way: &Way) -> Result<ArrayRef> {
         }
         _ => values.clone(),
     })
+}
+
+/// Texts of lists, structs or maps as such, with texts within.
+///
+/// # Errors
+/// A text that is none, unless the cast may fail.
+fn taken_apart(values: &ArrayRef, to: &DataType, way: &Way) -> Result<ArrayRef> {
+    let texts = cast(values, &DataType::Utf8)?;
+    let texts = texts.as_string::<i32>();
+    fn each<T>(
+        texts: &StringArray,
+        way: &Way,
+        to: &DataType,
+        read: impl Fn(&str) -> Option<T>,
+    ) -> Result<Vec<Option<T>>> {
+        let wrong = |text: &str| DataFusionError::Execution(format!("'{text}' is no {}", sql_name(to)));
+        let one = |text: Option<&str>| match text.map(|text| (text, read(text))) {
+            Some((text, None)) if !way.may_fail => Err(wrong(text)),
+            read => Ok(read.and_then(|(_, read)| read)),
+        };
+        texts.iter().map(one).collect()
+    }
+    match to {
+        DataType::Struct(fields) => {
+            // Members that are left out are NULL, and others are wrong.
+            let members = |text: &str| {
+                let pairs = nested_texts::pairs(text)?;
+                let mut members: Vec<Item> = vec![None; fields.len()];
+                for (name, value) in pairs {
+                    let place = fields.iter().position(|field| field.name().eq_ignore_ascii_case(&name))?;
+                    members[place] = value;
+                }
+                Some(members)
+            };
+            let rows = each(texts, way, to, members)?;
+            let member = |place: usize| -> ArrayRef {
+                let values = rows.iter().map(|row| row.as_ref().and_then(|row| row[place].clone()));
+                Arc::new(StringArray::from_iter(values))
+            };
+            let columns = (0..fields.len()).map(member).collect();
+            let fields: Fields = fields.iter().map(|field| Field::new(field.name(), DataType::Utf8, true)).collect();
+            let nulls = NullBuffer::from_iter(rows.iter().map(Option::is_some));
+            Ok(Arc::new(StructArray::try_new(fields, columns, Some(nulls))?))
+        }
+        DataType::Map(..) => {
+            let mut maps = MapBuilder::new(None, StringBuilder::new(), StringBuilder::new());
+            for row in each(texts, way, to, nested_texts::pairs)? {
+                let is_there = row.is_some();
+                for (key, value) in row.into_iter().flatten() {
+                    maps.keys().append_value(key);
+                    maps.values().append_option(value);
+                }
+                maps.append(is_there)?;
+            }
+            Ok(Arc::new(maps.finish()))
+        }
+        _ => {
+            let mut lists = ListBuilder::new(StringBuilder::new());
+            each(texts, way, to, nested_texts::items)?.into_iter().for_each(|row| lists.append_option(row));
+            Ok(Arc::new(lists.finish()))
+        }
+    }
 }
 
 /// Single values as values of another type.

@@ -1,34 +1,39 @@
-//! `median` of decimals with the digit that a mean of two has more, `percentile_cont` with all digits of its fraction,
-//! and bounds of what approximate percentiles are asked for.
+//! `median` of decimals with the digit that a mean of two has more, and of dates and timestamps, `percentile_cont` with
+//! all digits of its fraction, and bounds of what approximate percentiles are asked for.
 //!
 //! DataFusion 55.2 cuts the mean of two decimals off to their scale, and weighs the two values that a percentile lies
 //! between by millionths. Its accumulators give the values that they have collected as their state; of these the
-//! results are computed here. An approximate percentile reserves memory for all centroids that it is asked for, and
-//! ends the process where there is less.
+//! results are computed here. DataFusion has no median of times: it is that of their counts of units, rounded up, as in
+//! DuckDB, and that of dates is a timestamp. An approximate percentile reserves memory for all centroids that it is
+//! asked for, and ends the process where there is less.
 //!
 //! The file goes once DataFusion's results have these digits, and its digests grow with their values.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, BooleanArray, RecordBatch};
+use arrow::array::{ArrayRef, AsArray, BooleanArray, Int64Array, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::{
-    ArrowNativeTypeOp, DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Decimal256Type, FieldRef,
-    Float64Type, i256,
+    ArrowNativeTypeOp, DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Decimal256Type, Field, FieldRef,
+    Float64Type, Int64Type, TimeUnit, i256,
 };
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{FunctionRegistry, SessionState};
 use datafusion::logical_expr::function::{AccumulatorArgs, AggregateFunctionSimplification, StateFieldsArgs};
+use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, ColumnarValue, Documentation, EmitTo, GroupsAccumulator, Signature,
+    Volatility,
 };
 use datafusion::physical_plan::PhysicalExpr;
 
 use super::picks::Pick;
 use crate::decimal_floats::floats;
+use crate::words::sql_name;
 
 /// Most centroids of an approximate percentile: 16 MB of them.
 const CENTROIDS_MAX: u64 = 1_000_000;
@@ -41,7 +46,14 @@ pub(crate) fn functions(state: &SessionState) -> Vec<AggregateUDF> {
         ("approx_percentile_cont", Kind::Digest { centroids: 2 }),
         ("approx_percentile_cont_with_weight", Kind::Digest { centroids: 3 }),
     ];
-    let mended = |(name, kind)| Some(AggregateUDF::new_from_impl(Quantile { original: state.udaf(name).ok()?, kind }));
+    let mended = |(name, kind)| {
+        let original = state.udaf(name).ok()?;
+        let signature = match kind {
+            Kind::Median => Signature::user_defined(Volatility::Immutable),
+            _ => original.signature().clone(),
+        };
+        Some(AggregateUDF::new_from_impl(Quantile { original, kind, signature }))
+    };
     kinds.into_iter().filter_map(mended).collect()
 }
 
@@ -60,6 +72,16 @@ enum Kind {
 struct Quantile {
     original: Arc<AggregateUDF>,
     kind: Kind,
+    signature: Signature,
+}
+
+/// The type of the median of times.
+fn median_of_times(values: &DataType) -> Option<DataType> {
+    match values {
+        DataType::Date32 | DataType::Date64 => Some(DataType::Timestamp(TimeUnit::Microsecond, None)),
+        DataType::Timestamp(..) => Some(values.clone()),
+        _ => None,
+    }
 }
 
 impl Quantile {
@@ -69,6 +91,9 @@ impl Quantile {
         match self.kind {
             Kind::Median if value.is_decimal() => {
                 Ok(Some(Rule::Mean { target: arguments.return_field.data_type().clone() }))
+            }
+            Kind::Median if median_of_times(value).is_some() => {
+                Ok(Some(Rule::Middle { target: arguments.return_field.data_type().clone() }))
             }
             Kind::Percentile if value.is_floating() => {
                 let Some(ScalarValue::Float64(Some(fraction))) = constant(&arguments.exprs[1], arguments)? else {
@@ -97,6 +122,21 @@ impl Quantile {
     }
 }
 
+/// The arguments of an accumulator of the counts of times, in the place of one of times.
+fn counted<T>(arguments: AccumulatorArgs, make: impl FnOnce(AccumulatorArgs) -> T) -> T {
+    match median_of_times(arguments.expr_fields[0].data_type()) {
+        Some(_) => {
+            let count: FieldRef = Arc::new(Field::new("count", DataType::Int64, true));
+            make(AccumulatorArgs {
+                expr_fields: std::slice::from_ref(&count),
+                return_field: count.clone(),
+                ..arguments
+            })
+        }
+        None => make(arguments),
+    }
+}
+
 /// The value of an argument that is a constant.
 pub(super) fn constant(argument: &Arc<dyn PhysicalExpr>, arguments: &AccumulatorArgs) -> Result<Option<ScalarValue>> {
     let nothing = RecordBatch::new_empty(Arc::new(arguments.schema.clone()));
@@ -116,14 +156,37 @@ impl AggregateUDFImpl for Quantile {
     }
 
     fn signature(&self) -> &Signature {
-        self.original.signature()
+        &self.signature
     }
 
     fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
-        self.original.coerce_types(arguments)
+        let time = match (self.kind, arguments) {
+            (Kind::Median, [value]) => median_of_times(value),
+            _ => None,
+        };
+        match (self.kind, time) {
+            (_, Some(time)) => Ok(vec![time]),
+            (Kind::Median, None) => {
+                let field = |value: &DataType| Arc::new(Field::new("value", value.clone(), true));
+                let fields: Vec<FieldRef> = arguments.iter().map(field).collect();
+                let coerced = fields_with_udf(&fields, self.original.as_ref()).map_err(|_| {
+                    let called: Vec<String> = arguments.iter().map(sql_name).collect();
+                    DataFusionError::Plan(format!(
+                        "median({}) does not exist; there are median(number), median(DATE), median(TIMESTAMP); a CAST \
+                         may be missing",
+                        called.join(", ")
+                    ))
+                })?;
+                Ok(coerced.iter().map(|field| field.data_type().clone()).collect())
+            }
+            _ => self.original.coerce_types(arguments),
+        }
     }
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        if let (Kind::Median, Some(time)) = (self.kind, arguments.first().and_then(median_of_times)) {
+            return Ok(time);
+        }
         let original = self.original.return_type(arguments)?;
         let finer = |precision: u8, scale: i8| match precision {
             0..DECIMAL128_MAX_PRECISION => DataType::Decimal128(precision + 1, scale + 1),
@@ -144,7 +207,7 @@ impl AggregateUDFImpl for Quantile {
 
     fn accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         let rule = self.rule(&arguments)?;
-        let collected = self.original.accumulator(arguments)?;
+        let collected = counted(arguments, |arguments| self.original.accumulator(arguments))?;
         Ok(match rule {
             Some(rule) => Box::new(Collected::new(collected, rule)),
             None => collected,
@@ -154,7 +217,7 @@ impl AggregateUDFImpl for Quantile {
     fn create_sliding_accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         // States of distinct values do not say how often each is in the frame.
         let rule = if arguments.is_distinct { None } else { self.rule(&arguments)? };
-        let collected = self.original.create_sliding_accumulator(arguments)?;
+        let collected = counted(arguments, |arguments| self.original.create_sliding_accumulator(arguments))?;
         Ok(match rule {
             Some(rule) => Box::new(Collected::new(collected, rule)),
             None => collected,
@@ -162,16 +225,25 @@ impl AggregateUDFImpl for Quantile {
     }
 
     fn state_fields(&self, arguments: StateFieldsArgs) -> Result<Vec<FieldRef>> {
+        if self.kind == Kind::Median && median_of_times(arguments.input_fields[0].data_type()).is_some() {
+            let count: FieldRef = Arc::new(Field::new("count", DataType::Int64, true));
+            let input_fields = std::slice::from_ref(&count);
+            return self.original.state_fields(StateFieldsArgs {
+                input_fields,
+                return_field: count.clone(),
+                ..arguments
+            });
+        }
         self.original.state_fields(arguments)
     }
 
     fn groups_accumulator_supported(&self, arguments: AccumulatorArgs) -> bool {
-        self.original.groups_accumulator_supported(arguments)
+        counted(arguments, |arguments| self.original.groups_accumulator_supported(arguments))
     }
 
     fn create_groups_accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
         let rule = self.rule(&arguments)?;
-        let collected = self.original.create_groups_accumulator(arguments)?;
+        let collected = counted(arguments, |arguments| self.original.create_groups_accumulator(arguments))?;
         Ok(match rule {
             Some(rule) => Box::new(CollectedGroups::new(collected, rule)),
             None => collected,
@@ -204,6 +276,8 @@ impl AggregateUDFImpl for Quantile {
 pub(super) enum Rule {
     /// The value in the middle of decimals, or the mean of the two.
     Mean { target: DataType },
+    /// The time in the middle, or that between the two.
+    Middle { target: DataType },
     /// The value at a fraction of floats, between two of them in proportion.
     Percentile { fraction: f64, target: DataType },
     /// One of the values.
@@ -212,11 +286,12 @@ pub(super) enum Rule {
 
 impl Rule {
     /// The arguments that the accumulator below takes: `array_agg` has one.
-    fn collected<'a>(&self, arguments: &'a [ArrayRef]) -> &'a [ArrayRef] {
-        match self {
-            Rule::Pick(_) => &arguments[..1],
-            Rule::Mean { .. } | Rule::Percentile { .. } => arguments,
-        }
+    fn collected<'a>(&self, arguments: &'a [ArrayRef]) -> Result<Cow<'a, [ArrayRef]>> {
+        Ok(match self {
+            Rule::Pick(_) => Cow::Borrowed(&arguments[..1]),
+            Rule::Middle { .. } => Cow::Owned(vec![cast(&arguments[0], &DataType::Int64)?]),
+            Rule::Mean { .. } | Rule::Percentile { .. } => Cow::Borrowed(arguments),
+        })
     }
 
     /// The results of lists of values, one a group.
@@ -247,6 +322,19 @@ impl Rule {
                 let means = arrow::array::Decimal256Array::from(means)
                     .with_precision_and_scale(DECIMAL256_MAX_PRECISION, *scale)?;
                 Ok(cast(&(Arc::new(means) as ArrayRef), target)?)
+            }
+            Rule::Middle { target } => {
+                let middle = |values: Option<ArrayRef>| {
+                    let mut values = values?.as_primitive::<Int64Type>().values().to_vec();
+                    let place = values.len() / 2;
+                    let is_even = values.len().is_multiple_of(2);
+                    let (below, high, _) = (!values.is_empty()).then(|| values.select_nth_unstable(place))?;
+                    let low = below.iter().max().copied().filter(|_| is_even).unwrap_or(*high);
+                    // The half of a unit counts as one.
+                    i64::try_from((i128::from(low) + i128::from(*high) + 1).div_euclid(2)).ok()
+                };
+                let found: ArrayRef = Arc::new(Int64Array::from_iter(lists.iter().map(middle)));
+                Ok(cast(&found, target)?)
             }
             Rule::Percentile { fraction, target } => {
                 let at = |values: Option<ArrayRef>| {
@@ -303,11 +391,11 @@ impl Collected {
 
 impl Accumulator for Collected {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.values.update_batch(self.rule.collected(values))
+        self.values.update_batch(&self.rule.collected(values)?)
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.values.retract_batch(self.rule.collected(values))
+        self.values.retract_batch(&self.rule.collected(values)?)
     }
 
     fn supports_retract_batch(&self) -> bool {
@@ -366,7 +454,7 @@ impl GroupsAccumulator for CollectedGroups {
         filter: Option<&BooleanArray>,
         total: usize,
     ) -> Result<()> {
-        self.values.update_batch(self.rule.collected(values), groups, filter, total)
+        self.values.update_batch(&self.rule.collected(values)?, groups, filter, total)
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef], groups: &[usize], total: usize) -> Result<()> {
@@ -382,7 +470,7 @@ impl GroupsAccumulator for CollectedGroups {
     }
 
     fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
-        self.values.convert_to_state(self.rule.collected(values), filter)
+        self.values.convert_to_state(&self.rule.collected(values)?, filter)
     }
 
     fn size(&self) -> usize {

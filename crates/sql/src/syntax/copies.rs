@@ -296,7 +296,8 @@ fn parse(state: &SessionState, sql: &str) -> Result<Option<Copy>> {
         false => match bare_options(&mut parser).map_err(syntax)? {
             options if !options.is_empty() => Some(options),
             _ if with => return Err(SqlError::Syntax("expected (, and options".into())),
-            _ => (is_from || !columns.is_empty()).then(Vec::new),
+            // The name of a device tells no format.
+            _ => (is_from || !columns.is_empty() || file.starts_with("/dev/")).then(Vec::new),
         },
     };
     if options.is_some() {

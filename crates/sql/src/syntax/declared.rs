@@ -51,6 +51,10 @@ impl Declared {
                     is_temporary: std::mem::take(&mut table.temporary),
                     ..Declared::of(&mut table.columns, &mut table.constraints)?
                 }),
+                // A macro: [`super::unread`] has refused other ones.
+                SqlStatement::CreateView(view) => {
+                    Ok(Declared { is_temporary: std::mem::take(&mut view.temporary), ..Declared::default() })
+                }
                 SqlStatement::Prepare { statement, .. } => match statement.as_ref() {
                     SqlStatement::CreateTable(table) if is_declared(table) => Err(SqlError::Unsupported(
                         "constraints and defaults of CREATE TABLE in PREPARE; run the CREATE TABLE itself".into(),

@@ -19,6 +19,7 @@
 //!   PostgreSQL and DuckDB.
 //! - `INTERVAL (3) MONTH` reads as the type `INTERVAL(3)` with the value `month`. Here it is three months.
 //! - `s GLOB 'a*'` is no syntax of sqlparser's. Here it is a call, and binds as LIKE does.
+//! - `x BETWEEN SYMMETRIC a AND b` is no syntax of sqlparser's. Here it is true between the bounds in either order.
 //! - `x IN list`, without parentheses, is no syntax of sqlparser's. Here it is that of a tree that
 //!   [`super::quantifiers`] makes a call of.
 //!
@@ -169,6 +170,34 @@ fn in_list(parser: &mut Parser, left: &Expr, precedence: u8) -> Option<Result<Ex
     Some(list.map(|list| Expr::InUnnest { expr: Box::new(left.clone()), array_expr: Box::new(list), negated }))
 }
 
+/// `BETWEEN SYMMETRIC a AND b` behind an operand, as PostgreSQL reads it; none if something else comes next.
+fn between_symmetric(parser: &mut Parser, left: &Expr, precedence: u8) -> Option<Result<Expr, ParserError>> {
+    let is = |token: &Token, keyword: Keyword| matches!(token, Token::Word(word) if word.keyword == keyword);
+    let [first, second, third] = parser.peek_tokens();
+    let negated = is(&first, Keyword::NOT);
+    let (between, behind) = if negated { (&second, &third) } else { (&first, &second) };
+    if !is(between, Keyword::BETWEEN) || !is(behind, Keyword::SYMMETRIC) {
+        return None;
+    }
+    (0..2 + usize::from(negated)).for_each(|_| _ = parser.next_token());
+    let bounds = parser.parse_subexpr(precedence).and_then(|low| {
+        parser.expect_keyword_is(Keyword::AND)?;
+        Ok((low, parser.parse_subexpr(precedence)?))
+    });
+    let between = |low: &Expr, high: &Expr| {
+        let [expr, low, high] = [left, low, high].map(|operand| Box::new(operand.clone()));
+        Box::new(Expr::Between { expr, negated: false, low, high })
+    };
+    Some(bounds.map(|(one, other)| {
+        let (left, right) = (between(&one, &other), between(&other, &one));
+        let either = Expr::Nested(Box::new(Expr::BinaryOp { left, op: BinaryOperator::Or, right }));
+        match negated {
+            true => Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(either) },
+            false => either,
+        }
+    }))
+}
+
 /// Whether a set operation in parentheses comes next, whose first branch is a SELECT in parentheses of its own.
 fn is_set_operation(parser: &Parser) -> bool {
     let [next, behind] = parser.peek_tokens();
@@ -295,6 +324,9 @@ impl Dialect for SessionDialect {
             let arguments = |pattern| [left.clone(), pattern].map(FunctionArgExpr::Expr).map(FunctionArg::Unnamed);
             let pattern = parser.parse_subexpr(precedence);
             return Some(pattern.map(|pattern| call("matches_glob", arguments(pattern).into())));
+        }
+        if let Some(parsed) = between_symmetric(parser, left, precedence) {
+            return Some(parsed);
         }
         if let Some(parsed) = in_list(parser, left, precedence) {
             return Some(parsed);

@@ -36,10 +36,18 @@ const TABLES: &str = "SELECT table_catalog, table_schema, table_name, table_type
                       WHERE table_schema <> 'information_schema' ORDER BY table_catalog, table_schema, table_name";
 /// What describes the table that stands behind it.
 const DESCRIBED: [&str; 2] = ["pragma table_info", "pragma show"];
+/// Settings by the names that other systems have for them.
+const SETTINGS: [(&str, &str); 5] = [
+    ("max_memory", "warpcube.memory_limit"),
+    ("memory_limit", "warpcube.memory_limit"),
+    ("statement_timeout", "warpcube.timeout"),
+    ("threads", "warpcube.target_partitions"),
+    ("worker_threads", "warpcube.target_partitions"),
+];
 /// What SHOW has of its own.
 const SHOWN: [&str; 3] = ["all", "functions", "tables"];
 /// Statements that are refused, by how they begin, and what to write.
-const REFUSED: [(&str, &str); 24] = [
+const REFUSED: [(&str, &str); 22] = [
     ("abort", TRANSACTIONS),
     ("analyze", "ANALYZE; statistics are those of the files and tables when they are read"),
     ("begin", TRANSACTIONS),
@@ -57,10 +65,8 @@ const REFUSED: [(&str, &str); 24] = [
     ("load", EXTENSIONS),
     ("pragma", "PRAGMA; SHOW ALL lists the settings, and SET name = value changes one"),
     ("release", TRANSACTIONS),
-    ("reset variable", VARIABLES),
     ("rollback", TRANSACTIONS),
     ("savepoint", TRANSACTIONS),
-    ("set variable", VARIABLES),
     ("start transaction", TRANSACTIONS),
     ("update extensions", EXTENSIONS),
     ("vacuum", "VACUUM; rows that are gone take no room"),
@@ -69,7 +75,6 @@ const TRANSACTIONS: &str =
     "transactions of several statements; each statement is one, which has changed all or nothing at its end";
 const EXTENSIONS: &str = "INSTALL and LOAD of extensions; nothing has to be loaded: CSV, JSON, Parquet and Arrow files \
                           are read as they are, on s3:// and https://, too";
-const VARIABLES: &str = "SET VARIABLE; CREATE MACRO name() AS value, and name() for it";
 
 /// The text of the statement that one of another system's means here; none for others.
 ///
@@ -118,6 +123,12 @@ pub(super) fn as_ours(state: &SessionState, sql: &str) -> Result<Option<String>>
     {
         return Ok(Some(format!("SHOW {PREFIX}.{name}")));
     }
+    if let ([verb, name, ..], [_, token, ..]) = (words.as_slice(), tokens.as_slice())
+        && verb == "set"
+        && let Some((_, ours)) = SETTINGS.iter().find(|(theirs, _)| theirs == name)
+    {
+        return Ok(Some(format!("{}{ours}{}", &sql[..token.range.start], &sql[token.range.end..])));
+    }
     let is_it = |theirs: &str| theirs.split(' ').eq(words.iter().take(theirs.split(' ').count()).map(String::as_str));
     match REFUSED.iter().find(|(theirs, _)| is_it(theirs)) {
         Some((_, what)) => Err(SqlError::Unsupported(what.to_string())),
@@ -135,7 +146,8 @@ pub(super) fn read_as(words: &str) -> Option<&'static str> {
 fn may_be_read(sql: &str) -> bool {
     let sql = sql.trim_start();
     let first = &sql[..sql.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(sql.len())];
-    let theirs = READ.iter().chain(&REFUSED).map(|(theirs, _)| *theirs).chain(DESCRIBED).chain(["show", "table"]);
+    let theirs =
+        READ.iter().chain(&REFUSED).map(|(theirs, _)| *theirs).chain(DESCRIBED).chain(["set", "show", "table"]);
     let mut words = theirs.filter_map(|theirs| theirs.split(' ').next());
     sql.starts_with(['-', '/']) || words.any(|word| word.eq_ignore_ascii_case(first))
 }
@@ -167,6 +179,7 @@ mod tests {
         let ours = |sql: &str| as_ours(&state, sql).map_err(|error| error.to_string());
         assert_eq!(ours("show ALL tables;"), Ok(Some(ALL_TABLES.into())));
         assert_eq!(ours("PRAGMA table_info('a.b')"), Ok(Some("DESCRIBE a.b".into())));
+        assert_eq!(ours("SET threads TO 4"), Ok(Some("SET warpcube.target_partitions TO 4".into())));
         assert_eq!(ours(" table t ORDER BY a"), Ok(Some(" FROM  t ORDER BY a".into())));
         for sql in
             ["SELECT 1", "SHOW FUNCTIONS", "SHOW x", "SET a = 1", "CREATE TABLE t (a INT)", "-- nothing", "DESCRIBE t"]
@@ -178,6 +191,5 @@ mod tests {
             assert!(ours(sql).unwrap_err().contains("transactions of several statements"), "{sql}");
         }
         assert!(ours("LOAD 'httpfs'").unwrap_err().contains("nothing has to be loaded"));
-        assert!(ours("SET VARIABLE x = 5").unwrap_err().contains("CREATE MACRO"));
     }
 }

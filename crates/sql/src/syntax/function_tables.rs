@@ -6,21 +6,29 @@
 //!   column of `unnest` is named where a query calls it so.
 //! - `unnest([t.a, t.b])` reads columns of tables before it. DataFusion plans the items of a list in brackets without
 //!   the columns around, those of `make_array(t.a, t.b)` with them.
+//! - `unnest(l) WITH ORDINALITY` has the numbers of its rows, as in PostgreSQL; DataFusion has none.
+//! - `FROM query('SELECT 1')`, `FROM query_table('t')` and `FROM query_table(['t', 'u'])` are DuckDB's: a query or
+//!   tables by their texts, which macros may be given.
 //!
-//! The file goes once DataFusion names columns so, and plans such items.
+//! The first three go once DataFusion names columns so, plans such items and counts rows.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
+use datafusion::execution::SessionState;
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Join, ObjectName, Query, Select,
-    SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, VisitorMut,
+    SelectItem, SetExpr, Statement, TableAlias, TableAliasColumnDef, TableFactor, Value, VisitorMut,
 };
+use datafusion::sql::sqlparser::parser::Parser;
+use datafusion::sql::sqlparser::tokenizer::Token;
 
+use super::dialect::SessionDialect;
 use super::items::{self, folded};
 use super::relations::{self, parts};
-use super::{call, visits};
+use super::{call, rows, statement_of, visits};
+use crate::error::{Result, SqlError};
 
 /// The column of a series.
 pub(super) const VALUE: &str = "value";
@@ -143,6 +151,113 @@ fn names_of(factor: &TableFactor) -> Option<(Ident, Ident)> {
         Some(_) => None,
         None => Some((function.clone(), function)),
     }
+}
+
+/// Gives `unnest(l) WITH ORDINALITY`, and a series, the numbers of their rows as one more list.
+pub(super) fn with_numbers(factor: &mut TableFactor) -> Result<()> {
+    let series = match factor {
+        TableFactor::Table { name, args: Some(args), with_ordinality: with_ordinality @ true, .. } => {
+            let function = parts(name).and_then(|parts| parts.last().map(folded)).unwrap_or_default();
+            if !["range", "generate_series"].contains(&function.as_str()) {
+                return Ok(());
+            }
+            *with_ordinality = false;
+            Some((function.clone(), call(&function, args.args.clone())))
+        }
+        _ => None,
+    };
+    if let (Some((function, list)), TableFactor::Table { alias, .. }) = (series, &factor) {
+        let alias = Some(alias.clone().unwrap_or_else(|| named(&function)));
+        *factor = TableFactor::UNNEST {
+            alias,
+            array_exprs: vec![list],
+            with_offset: false,
+            with_offset_alias: None,
+            with_ordinality: true,
+        };
+    }
+    let TableFactor::UNNEST { alias, array_exprs, with_offset: false, with_ordinality: with @ true, .. } = factor
+    else {
+        return Ok(());
+    };
+    let [list] = array_exprs.as_slice() else { return Ok(()) };
+    rows::check_copied([list])?;
+    as_call(&mut array_exprs[0]);
+    let list = array_exprs[0].clone();
+    let argument = |expr: Expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr));
+    let count = call("array_length", vec![argument(list)]);
+    let one = Expr::value(Value::Number("1".into(), false));
+    array_exprs.push(call("generate_series", vec![argument(one), argument(count)]));
+    *with = false;
+    let alias = alias.get_or_insert_with(|| named("unnest"));
+    if alias.columns.is_empty() {
+        alias.columns.push(TableAliasColumnDef { name: Ident::new("unnest"), data_type: None });
+    }
+    if alias.columns.len() == 1 {
+        alias.columns.push(TableAliasColumnDef { name: Ident::new("ordinality"), data_type: None });
+    }
+    Ok(())
+}
+
+/// An alias that is a name alone.
+fn named(name: &str) -> TableAlias {
+    TableAlias { explicit: true, name: Ident::new(name), columns: Vec::new(), at: None }
+}
+
+/// The query that `query` and `query_table` name by texts; none of other functions.
+///
+/// # Errors
+/// [`SqlError::Planning`] for arguments that are no constants, and what is wrong with the text.
+pub(super) fn by_text(state: &SessionState, name: &ObjectName, given: &[FunctionArg]) -> Result<Option<Box<Query>>> {
+    let [part] = name.0.as_slice() else { return Ok(None) };
+    let Some(function) = part.as_ident().map(folded).filter(|name| name == "query" || name == "query_table") else {
+        return Ok(None);
+    };
+    let is_query = function == "query";
+    let wrong = || {
+        let form =
+            if is_query { "query('SELECT …')" } else { "query_table('table') or query_table(['one', 'other'])" };
+        SqlError::Planning(format!("the function is {form}, of constants"))
+    };
+    let [FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))] = given else { return Err(wrong()) };
+    let text = |expr: &Expr| match expr {
+        Expr::Value(value) => value.value.clone().into_string(),
+        Expr::Identifier(name) if !is_query => Some(name.to_string()),
+        _ => None,
+    };
+    let mut argument = argument;
+    while let Expr::Nested(inner) = argument {
+        argument = inner;
+    }
+    let texts: Vec<String> = match argument {
+        Expr::Array(array) if !is_query => array.elem.iter().map(text).collect::<Option<_>>(),
+        other => text(other).map(|text| vec![text]),
+    }
+    .filter(|texts| !texts.is_empty())
+    .ok_or_else(wrong)?;
+    let sql = match is_query {
+        true => texts[0].clone(),
+        false => {
+            texts.iter().map(|text| format!("SELECT * FROM {}", table_of(text))).collect::<Vec<_>>().join(" UNION ALL ")
+        }
+    };
+    match statement_of(state, &sql)? {
+        ParsedStatement::Statement(statement) => match *statement {
+            Statement::Query(query) => Ok(Some(query)),
+            _ => Err(wrong()),
+        },
+        _ => Err(wrong()),
+    }
+}
+
+/// The name of a table in a text: one with points has parts, and one that is none without quotes gets some.
+fn table_of(text: &str) -> String {
+    let whole = |parser: &mut Parser| {
+        let name = parser.parse_object_name(false)?;
+        parser.expect_token(&Token::EOF).map(|_| name)
+    };
+    let parsed = Parser::new(&SessionDialect).try_with_sql(text).and_then(|mut parser| whole(&mut parser));
+    parsed.map_or_else(|_| Ident::with_quote('"', text).to_string(), |name| name.to_string())
 }
 
 /// Shows each table of a body's own SELECTs.

@@ -14,7 +14,8 @@ use datafusion::execution::SessionState;
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{
     Array, BinaryOperator, CastKind, DataType, DictionaryField, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArguments, Ident, NullTreatment, ObjectName, UnaryOperator, Value, VisitorMut,
+    FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, NullTreatment, ObjectName, Query,
+    TableFactor, UnaryOperator, Value, VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 
@@ -22,7 +23,7 @@ use super::dialect::SessionDialect;
 use super::items::folded;
 use super::lambdas;
 use super::rows::check_copied;
-use super::{units, visits};
+use super::{function_tables, units, visits};
 use crate::error::{Result, SqlError};
 use crate::functions::leads_to_several;
 
@@ -139,7 +140,7 @@ impl Rewriting {
 }
 
 /// An expression in the place of an operand.
-fn operand(expr: Expr) -> Expr {
+pub(super) fn operand(expr: Expr) -> Expr {
     match expr {
         Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_) | Expr::Function(_) | Expr::Nested(_) => {
             expr
@@ -213,6 +214,17 @@ fn with_clauses(state: &SessionState, name: &str, expression: &mut Expr, call: &
     }
 }
 
+/// Gives an expression the clauses of the call that it stands for, if the call has any.
+pub(super) fn with_clauses_of(state: &SessionState, name: &str, expression: &mut Expr, call: &Function) -> Result<()> {
+    let has_clauses = matches!(&call.args, FunctionArguments::List(list)
+        if list.duplicate_treatment.is_some() || !list.clauses.is_empty())
+        || call.filter.is_some()
+        || call.over.is_some()
+        || call.null_treatment.is_some()
+        || !call.within_group.is_empty();
+    if has_clauses { with_clauses(state, name, expression, call) } else { Ok(()) }
+}
+
 fn is_ordered(clauses: &[FunctionArgumentClause]) -> bool {
     clauses.iter().any(|clause| matches!(clause, FunctionArgumentClause::OrderBy(_)))
 }
@@ -257,6 +269,10 @@ struct Calls<'a> {
 
 impl VisitorMut for Calls<'_> {
     type Break = SqlError;
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<SqlError> {
+        function_tables::with_numbers(factor).map_or_else(ControlFlow::Break, ControlFlow::Continue)
+    }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
         units::settle(expr);
@@ -359,7 +375,8 @@ fn by_names(name: &str, call: &Function) -> Option<Vec<(String, Function)>> {
     let with = |name: &str, given| with_arguments(call, name, given);
     match (name, given.as_slice()) {
         ("date_part" | "datepart", [units, time]) => {
-            let of = |unit: String| (unit.clone(), with(&unit, vec![(*time).clone()]));
+            let text = |unit: &str| Expr::value(Value::SingleQuotedString(unit.into()));
+            let of = |unit: String| (unit.clone(), with("date_part", vec![text(&unit), (*time).clone()]));
             Some(texts(units)?.into_iter().map(of).collect())
         }
         ("regexp_extract", [text, pattern, names]) => {
@@ -377,10 +394,20 @@ fn by_names(name: &str, call: &Function) -> Option<Vec<(String, Function)>> {
 fn with_arguments(call: &Function, name: &str, given: Vec<Expr>) -> Function {
     let mut made = call.clone();
     made.name = ObjectName::from(vec![Ident::new(name)]);
-    if let FunctionArguments::List(list) = &mut made.args {
-        list.args = given.into_iter().map(|expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))).collect();
-    }
+    let (duplicate_treatment, clauses) = match std::mem::replace(&mut made.args, FunctionArguments::None) {
+        FunctionArguments::List(list) => (list.duplicate_treatment, list.clauses),
+        _ => (None, Vec::new()),
+    };
+    let args = given.into_iter().map(|expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))).collect();
+    made.args = FunctionArguments::List(FunctionArgumentList { duplicate_treatment, args, clauses });
     made
+}
+
+/// `ARRAY(SELECT …)`: the values of a query's column, in its order; of no row an empty list.
+fn list_of(query: &Query) -> Result<Expr> {
+    let item = "\u{2063}item";
+    let list = format!("(SELECT coalesce(array_agg(\"{item}\"), []) FROM ({query}) AS list (\"{item}\"))");
+    expression_of(&list).map_err(|error| SqlError::Syntax(error.to_string()))
 }
 
 /// The calls for the shares of `quantile_cont(x, [0.25, 0.75])`, one for each.
@@ -416,6 +443,15 @@ pub(super) fn of_several(name: &str, path: &Expr) -> Option<&'static str> {
 fn read(state: &SessionState, function: &mut Function) -> Result<Option<Expr>> {
     let [part] = function.name.0.as_slice() else { return Ok(None) };
     let Some(mut name) = part.as_ident().map(folded) else { return Ok(None) };
+    if name == "array"
+        && let FunctionArguments::Subquery(query) = &function.args
+    {
+        return list_of(query).map(Some);
+    }
+    // The parser gives them no parentheses.
+    if matches!(function.args, FunctionArguments::None) && ["current_user", "session_user"].contains(&name.as_str()) {
+        *function = with_arguments(function, &name, Vec::new());
+    }
     let is_own = has(state, &name);
     if let Some((_, own)) = RENAMED.iter().find(|(other, _)| *other == name && !is_own) {
         name = (*own).to_string();
@@ -466,6 +502,13 @@ fn read(state: &SessionState, function: &mut Function) -> Result<Option<Expr>> {
         let wrong = || SqlError::Planning("struct_pack takes values with names, struct_pack(a := 1, b := 'x')".into());
         return Ok(Some(Expr::Dictionary(named_fields(function).ok_or_else(wrong)?)));
     }
+    // DuckDB takes the pattern first, too.
+    if name == "strftime"
+        && let Some([pattern @ Expr::Value(_), time]) = arguments(function).as_deref()
+        && !matches!(time, Expr::Value(_))
+    {
+        *function = with_arguments(function, &name, vec![(*time).clone(), (*pattern).clone()]);
+    }
     let Some(rewritings) = REWRITINGS.get(&name) else { return Ok(None) };
     let arguments = arguments(function).unwrap_or_default();
     // The session's `make_time` takes whole seconds, of texts too.
@@ -497,11 +540,23 @@ mod tests {
         let context = SessionContext::new();
         let alone = context.state();
         crate::functions::functions().for_each(|udf| context.register_udf(udf));
+        context.register_higher_order_function(std::sync::Arc::new(crate::functions::list_reduce()));
         let state = context.state();
         assert_eq!(REWRITINGS.values().map(Vec::len).sum::<usize>(), REWRITTEN.len());
         for name in REWRITINGS.keys() {
             // A function that the session has is read otherwise in a form that it lacks.
-            let is_form = ["date_part", "list_sort", "make_time", "max", "min", "string_agg"].contains(&name.as_str());
+            let is_form = [
+                "array_first",
+                "array_push_front",
+                "date_part",
+                "list_first",
+                "list_sort",
+                "make_time",
+                "max",
+                "min",
+                "string_agg",
+            ]
+            .contains(&name.as_str());
             assert_eq!(has(&alone, name), is_form, "{name}");
             assert!(PAGE.contains(&format!("`{name}`")), "docs/sql.md lacks {name}");
         }

@@ -1,50 +1,79 @@
-//! Macros without arguments: `CREATE MACRO m() AS …`, as views whose names end with parentheses.
+//! Macros: `CREATE MACRO f(a, b := 2) AS a + b`, as views whose names end with parentheses.
 //!
-//! `CREATE MACRO m() AS TABLE SELECT …` is read as `CREATE VIEW "m()" AS SELECT …`, and `FROM m()` as
-//! `FROM "m()" AS m`.
-//! A macro of an expression is the view of its one row, and a call of it a scalar subquery: it is computed once a
-//! statement. So a catalog keeps macros as it keeps views.
+//! So a catalog keeps macros as it keeps views. A macro without arguments is the view of its query, or of the one row
+//! of its expression: `FROM m()` is `FROM "m()" AS m`, and `m()` a scalar subquery, which is computed once a statement.
+//! A macro with arguments, or of the connection alone, is the view of its text: a call is its expression or its query
+//! with the call's arguments in the place of its own, as in DuckDB. An argument that stands in it twice is computed
+//! twice. `SET VARIABLE x = 1` makes such a macro (`variables.rs`).
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use datafusion::common::TableReference;
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArguments, Ident, MacroDefinition, ObjectName, ObjectNamePart, Statement as SqlStatement,
-    TableAlias, TableFactor, TableFunctionArgs, VisitorMut,
+    AccessExpr, CreateView, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, MacroArg,
+    MacroDefinition, ObjectName, ObjectNamePart, SelectItem, SetExpr, Statement as SqlStatement, TableFactor,
+    TableFunctionArgs, Value, VisitMut, Visitor, VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::Parser;
+use futures::FutureExt;
 
 use super::dialect::SessionDialect;
-use super::items::folded;
+use super::expansions::{alias, subquery};
+use super::items::{constant, folded};
+use super::{function_tables, functions, statement_of, visits};
+use crate::default_schema::{CATALOG, SCHEMA, VARIABLE};
 use crate::error::{Result, SqlError};
+
+/// Deepest nesting of macros that call others.
+const DEPTH_MAX: usize = 64;
+/// Most operands that the arguments of one statement's macros have where they stand.
+const OPERANDS_MAX: usize = 20_000;
 
 /// The text of the view that a macro is; none of other statements.
 ///
 /// # Errors
-/// [`SqlError::Unsupported`] for a macro with arguments.
+/// [`SqlError::Syntax`] for a name that is none.
 pub(super) fn as_view(parsed: &ParsedStatement) -> Result<Option<String>> {
     let ParsedStatement::Statement(statement) = parsed else { return Ok(None) };
     let SqlStatement::CreateMacro { or_replace, temporary, name, args, definition } = statement.as_ref() else {
         return Ok(None);
     };
-    if *temporary || args.as_ref().is_some_and(|args| !args.is_empty()) {
-        return Err(SqlError::Unsupported("macros with arguments, and temporary ones".into()));
-    }
     let view = called(name).ok_or_else(|| SqlError::Syntax(format!("'{name}' is no name of a macro")))?;
-    let create = if *or_replace { "CREATE OR REPLACE VIEW" } else { "CREATE VIEW" };
+    let create = format!(
+        "CREATE {}{}VIEW",
+        if *or_replace { "OR REPLACE " } else { "" },
+        if *temporary { "TEMPORARY " } else { "" }
+    );
+    if *temporary || args.is_some() {
+        // The tree writes a list of no arguments as none.
+        let text = statement.to_string();
+        let text = match args {
+            Some(_) => text,
+            None => text.replacen(&format!("MACRO {name} AS"), &format!("MACRO {name}() AS"), 1),
+        };
+        return Ok(Some(format!("{create} {view} AS SELECT {} AS macro", constant(&text))));
+    }
     Ok(Some(match definition {
         MacroDefinition::Expr(expr) => format!("{create} {view} AS SELECT {expr} AS value"),
         MacroDefinition::Table(query) => format!("{create} {view} AS {query}"),
     }))
 }
 
-/// The text of `DROP VIEW` for a `DROP MACRO`; none of other statements.
+/// Whether a view is a macro.
+pub(super) fn is_one(view: &CreateView) -> bool {
+    let last = view.name.0.last().and_then(ObjectNamePart::as_ident);
+    last.is_some_and(|name| name.value.ends_with("()"))
+}
+
+/// The text of `DROP VIEW` for a `DROP MACRO`, or DROP FUNCTION; none of other statements.
 pub(super) fn dropped(sql: &str) -> Option<String> {
     let mut words = sql.split_whitespace();
-    let mut is = |word: &str| words.next().is_some_and(|next| next.eq_ignore_ascii_case(word));
-    if !is("drop") || !is("macro") {
+    let mut is =
+        |words_of: &[&str]| words.next().is_some_and(|next| words_of.iter().any(|it| next.eq_ignore_ascii_case(it)));
+    if !is(&["drop"]) || !is(&["macro", "function"]) {
         return None;
     }
     let rest: Vec<&str> = words.collect();
@@ -64,28 +93,84 @@ pub(super) fn dropped(sql: &str) -> Option<String> {
     Some(format!("DROP VIEW {exists}{}", called(&parsed)?))
 }
 
-/// Reads calls of macros as views, in a statement of that text.
-pub(super) fn as_views(state: &SessionState, parsed: &mut ParsedStatement, sql: &str) {
-    if sql.contains("()") {
-        let _ = super::visit(parsed, &mut Calls { state });
+/// Writes out calls of macros, of variables and of the functions that name tables by texts.
+///
+/// # Errors
+/// [`SqlError::Planning`] for arguments that a macro does not take, [`SqlError::Unsupported`] for macros that are too
+/// deep or too long.
+pub(super) fn write_out(state: &SessionState, parsed: &mut ParsedStatement) -> Result<()> {
+    match super::visit(parsed, &mut Calls { state, depth: 0, places: 0 }) {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(()),
     }
 }
 
 /// The name of the view of a macro.
-fn called(name: &ObjectName) -> Option<ObjectName> {
+pub(super) fn called(name: &ObjectName) -> Option<ObjectName> {
     let mut parts: Vec<Ident> = name.0.iter().map(|part| part.as_ident().cloned()).collect::<Option<_>>()?;
     let last = parts.pop()?;
     parts.push(Ident::with_quote('"', format!("{}()", folded(&last))));
     Some(ObjectName(parts.into_iter().map(ObjectNamePart::Identifier).collect()))
 }
 
+/// The text of a macro in the view that it is.
+fn text_of(view: &SqlStatement) -> Option<String> {
+    let SqlStatement::CreateView(view) = view else { return None };
+    let SetExpr::Select(select) = view.query.body.as_ref() else { return None };
+    match (select.projection.as_slice(), select.from.as_slice()) {
+        ([SelectItem::ExprWithAlias { expr: Expr::Value(text), alias }], []) if alias.value == "macro" => {
+            text.value.clone().into_string()
+        }
+        _ => None,
+    }
+}
+
+/// The macro that a variable is.
+pub(super) fn of_variable(name: &str) -> ObjectName {
+    let own = format!("{VARIABLE}{}", name.to_lowercase());
+    ObjectName::from([CATALOG, SCHEMA, own.as_str()].map(|part| Ident::with_quote('"', part)).to_vec())
+}
+
+/// The macro of the variable that a call of `getvariable` names.
+///
+/// # Errors
+/// [`SqlError::Planning`] for a name that is no constant.
+fn variable(call: &Function) -> Result<Option<ObjectName>> {
+    let [part] = call.name.0.as_slice() else { return Ok(None) };
+    if part.as_ident().is_none_or(|name| folded(name) != "getvariable") {
+        return Ok(None);
+    }
+    let name = match &call.args {
+        FunctionArguments::List(list) => match list.args.as_slice() {
+            [argument] => value_of(argument),
+            _ => None,
+        },
+        _ => None,
+    };
+    match name {
+        Some(Expr::Value(name)) => Ok(name.value.clone().into_string().map(|name| of_variable(&name))),
+        _ => Err(SqlError::Planning("getvariable takes the name of a variable, a constant: getvariable('x')".into())),
+    }
+}
+
+/// What a call means.
+enum Found {
+    /// The view of a macro without arguments.
+    View(ObjectName),
+    Macro(Vec<MacroArg>, MacroDefinition),
+}
+
 struct Calls<'a> {
     state: &'a SessionState,
+    /// The macros around.
+    depth: usize,
+    /// How many operands arguments have where they stand.
+    places: usize,
 }
 
 impl Calls<'_> {
-    /// The name of the view that a call without arguments means.
-    fn view(&self, name: &ObjectName) -> Option<ObjectName> {
+    /// The macro of a name.
+    fn found(&self, name: &ObjectName) -> Option<Found> {
         let view = called(name)?;
         let parts: Vec<String> = view.0.iter().filter_map(|part| part.as_ident().map(folded)).collect();
         let reference = match parts.as_slice() {
@@ -95,44 +180,232 @@ impl Calls<'_> {
             _ => return None,
         };
         let schema = self.state.schema_for_ref(reference.clone()).ok()?;
-        schema.table_exist(reference.table()).then_some(view)
+        if !schema.table_exist(reference.table()) {
+            return None;
+        }
+        // The view of a text waits for nothing.
+        let table = schema.table(reference.table()).now_or_never().and_then(std::result::Result::ok).flatten();
+        let parsed = |text: &str| match statement_of(self.state, text).ok()? {
+            ParsedStatement::Statement(statement) => Some(statement),
+            _ => None,
+        };
+        let text = table.and_then(|table| text_of(parsed(table.get_table_definition()?)?.as_ref()));
+        let Some(statement) = text.and_then(|text| parsed(&text)) else { return Some(Found::View(view)) };
+        match *statement {
+            SqlStatement::CreateMacro { args, temporary, definition, .. } if temporary || args.is_some() => {
+                Some(Found::Macro(args.unwrap_or_default(), definition))
+            }
+            _ => Some(Found::View(view)),
+        }
+    }
+
+    /// Puts a call's arguments in the place of a macro's own, and writes out the macros within.
+    fn applied(
+        &mut self,
+        name: &ObjectName,
+        args: &[MacroArg],
+        given: &[FunctionArg],
+        body: &mut impl VisitMut,
+    ) -> Result<()> {
+        if self.depth >= DEPTH_MAX {
+            return Err(SqlError::Unsupported(format!("macro {name}, more than {DEPTH_MAX} macros deep")));
+        }
+        let values = bound(name, args, given)?;
+        let _ = visits::visit_mut(body, &mut Arguments { values: &values, places: &mut self.places });
+        if self.places > OPERANDS_MAX {
+            return Err(SqlError::Unsupported(format!(
+                "macros whose arguments have more than {OPERANDS_MAX} operands together"
+            )));
+        }
+        self.depth += 1;
+        let done = visits::visit_mut(body, self);
+        self.depth -= 1;
+        match done {
+            ControlFlow::Break(error) => Err(error),
+            ControlFlow::Continue(()) => Ok(()),
+        }
+    }
+
+    /// The expression of a call.
+    fn expression(&mut self, call: &Function) -> Result<Option<Expr>> {
+        let none = Vec::new();
+        let given = match &call.args {
+            FunctionArguments::List(list) => &list.args,
+            FunctionArguments::None => &none,
+            FunctionArguments::Subquery(_) => return Ok(None),
+        };
+        let variable = variable(call)?;
+        let is_variable = variable.is_some();
+        let name = variable.unwrap_or_else(|| call.name.clone());
+        let (args, definition) = match self.found(&name) {
+            Some(Found::Macro(args, definition)) => (args, definition),
+            Some(Found::View(view)) if given.is_empty() && call.over.is_none() && call.filter.is_none() => {
+                let query = Parser::new(&SessionDialect)
+                    .try_with_sql(&format!("SELECT * FROM {view}"))
+                    .and_then(|mut parser| parser.parse_query());
+                return Ok(query.ok().map(Expr::Subquery));
+            }
+            Some(Found::View(_)) => {
+                return Err(SqlError::Planning(format!("macro {name} takes no arguments, FILTER and OVER")));
+            }
+            None if is_variable => return Ok(Some(Expr::value(Value::Null))),
+            None => return Ok(None),
+        };
+        let MacroDefinition::Expr(mut body) = definition else {
+            return Err(SqlError::Planning(format!("macro {name} gives a table: FROM {name}(…)")));
+        };
+        self.applied(&name, &args, if is_variable { &[] } else { given }, &mut body)?;
+        functions::with_clauses_of(self.state, &name.to_string(), &mut body, call)?;
+        Ok(Some(functions::operand(body)))
+    }
+
+    /// The query of a call in FROM.
+    fn table(&mut self, factor: &mut TableFactor) -> Result<()> {
+        let TableFactor::Table {
+            name,
+            alias: named,
+            args: Some(TableFunctionArgs { args: given, settings: None }),
+            ..
+        } = factor
+        else {
+            return Ok(());
+        };
+        let own = named.clone().or_else(|| Some(alias(&folded(name.0.last()?.as_ident()?))));
+        if let Some(query) = function_tables::by_text(self.state, name, given)? {
+            *factor = subquery(false, query, own);
+            let done = visits::visit_mut(factor, self);
+            return done.break_value().map_or(Ok(()), Err);
+        }
+        match self.found(name) {
+            Some(Found::Macro(args, MacroDefinition::Table(mut query))) => {
+                self.applied(name, &args, given, query.as_mut())?;
+                let reads_beside = given.iter().any(|argument| !matches!(value_of(argument), Some(Expr::Value(_))));
+                *factor = subquery(reads_beside, query, own);
+                Ok(())
+            }
+            Some(Found::Macro(..)) => {
+                Err(SqlError::Planning(format!("macro {name} gives a value and no table: SELECT {name}(…)")))
+            }
+            Some(Found::View(view)) if given.is_empty() => {
+                if let TableFactor::Table { name, alias, args, .. } = factor {
+                    (*name, *alias, *args) = (view, own, None);
+                }
+                Ok(())
+            }
+            Some(Found::View(_)) => Err(SqlError::Planning(format!("macro {name} takes no arguments"))),
+            None => Ok(()),
+        }
     }
 }
 
 impl VisitorMut for Calls<'_> {
-    type Break = ();
+    type Break = SqlError;
 
-    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
-        let TableFactor::Table { name, alias, args: args @ Some(_), .. } = factor else {
-            return ControlFlow::Continue(());
-        };
-        if !matches!(args, Some(TableFunctionArgs { args: given, settings: None }) if given.is_empty()) {
-            return ControlFlow::Continue(());
-        }
-        if let Some(view) = self.view(name) {
-            let own = name.0.last().and_then(|part| part.as_ident().cloned());
-            *args = None;
-            if let (None, Some(own)) = (&alias, own) {
-                *alias = Some(TableAlias { explicit: true, name: own, columns: Vec::new(), at: None });
-            }
-            *name = view;
+    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<SqlError> {
+        self.table(factor).map_or_else(ControlFlow::Break, ControlFlow::Continue)
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
+        let Expr::Function(call) = expr else { return ControlFlow::Continue(()) };
+        match self.expression(call) {
+            Ok(None) => {}
+            Ok(Some(body)) => *expr = body,
+            Err(error) => return ControlFlow::Break(error),
         }
         ControlFlow::Continue(())
     }
+}
+
+/// The expression that an argument is.
+fn value_of(argument: &FunctionArg) -> Option<&Expr> {
+    match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(value))
+        | FunctionArg::Named { arg: FunctionArgExpr::Expr(value), .. }
+        | FunctionArg::ExprNamed { arg: FunctionArgExpr::Expr(value), .. } => Some(value),
+        _ => None,
+    }
+}
+
+/// The values of a macro's arguments in a call, by their names.
+fn bound(name: &ObjectName, args: &[MacroArg], given: &[FunctionArg]) -> Result<HashMap<String, Expr>> {
+    let wrong = || {
+        let form = |arg: &MacroArg| match &arg.default_expr {
+            Some(default) => format!("{} := {default}", arg.name),
+            None => arg.name.to_string(),
+        };
+        let forms: Vec<String> = args.iter().map(form).collect();
+        SqlError::Planning(format!("the macro is {name}({}); a call has other arguments", forms.join(", ")))
+    };
+    let mut values = HashMap::new();
+    let mut in_order = args.iter();
+    for argument in given {
+        let parameter = match argument {
+            FunctionArg::Unnamed(_) => in_order.next().map(|arg| folded(&arg.name)),
+            FunctionArg::Named { name, .. } | FunctionArg::ExprNamed { name: Expr::Identifier(name), .. } => {
+                Some(folded(name)).filter(|name| args.iter().any(|arg| folded(&arg.name) == *name))
+            }
+            FunctionArg::ExprNamed { .. } => None,
+        };
+        let (Some(parameter), Some(value)) = (parameter, value_of(argument)) else { return Err(wrong()) };
+        if values.insert(parameter, value.clone()).is_some() {
+            return Err(wrong());
+        }
+    }
+    for arg in args {
+        let parameter = folded(&arg.name);
+        if !values.contains_key(&parameter) {
+            values.insert(parameter, arg.default_expr.clone().ok_or_else(wrong)?);
+        }
+    }
+    Ok(values)
+}
+
+/// How many expressions an expression has, itself among them.
+fn operands(expr: &Expr) -> usize {
+    struct Count(usize);
+    impl Visitor for Count {
+        type Break = ();
+        fn pre_visit_expr(&mut self, _expr: &Expr) -> ControlFlow<()> {
+            self.0 += 1;
+            ControlFlow::Continue(())
+        }
+    }
+    let mut count = Count(0);
+    let _ = visits::visit(expr, &mut count);
+    count.0
+}
+
+/// Puts values in the place of a macro's arguments, and of the first name of `argument.field`.
+struct Arguments<'a> {
+    values: &'a HashMap<String, Expr>,
+    places: &'a mut usize,
+}
+
+impl VisitorMut for Arguments<'_> {
+    type Break = ();
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        let Expr::Function(Function { name, args: FunctionArguments::List(list), over: None, filter: None, .. }) = expr
-        else {
-            return ControlFlow::Continue(());
+        let value = match expr {
+            Expr::Identifier(name) => self.values.get(&folded(name)).map(|value| functions::operand(value.clone())),
+            Expr::CompoundIdentifier(names) => names.split_first().and_then(|(first, rest)| {
+                let value = self.values.get(&folded(first))?.clone();
+                let field = |name: &Ident| AccessExpr::Dot(Expr::Identifier(name.clone()));
+                Some(match value {
+                    Expr::Identifier(own) => Expr::CompoundIdentifier([&[own], rest].concat()),
+                    Expr::CompoundIdentifier(own) => Expr::CompoundIdentifier([own.as_slice(), rest].concat()),
+                    other => Expr::CompoundFieldAccess {
+                        root: Box::new(functions::operand(other)),
+                        access_chain: rest.iter().map(field).collect(),
+                    },
+                })
+            }),
+            _ => None,
         };
-        if list.args.is_empty()
-            && list.clauses.is_empty()
-            && let Some(view) = self.view(name)
-            && let Ok(query) = Parser::new(&SessionDialect)
-                .try_with_sql(&format!("SELECT * FROM {view}"))
-                .and_then(|mut parser| parser.parse_query())
-        {
-            *expr = Expr::Subquery(query);
+        if let Some(value) = value {
+            *self.places += operands(&value);
+            if *self.places <= OPERANDS_MAX {
+                *expr = value;
+            }
         }
         ControlFlow::Continue(())
     }

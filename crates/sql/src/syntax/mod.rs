@@ -52,6 +52,7 @@ mod units;
 mod unread;
 mod value_columns;
 mod value_rows;
+mod variables;
 mod visits;
 mod windows;
 
@@ -123,6 +124,8 @@ pub(crate) async fn parse_returning(
     state: &SessionState,
     sql: &str,
 ) -> Result<(ParsedStatement, Option<ParsedStatement>)> {
+    let set = variables::as_macro(state, sql).await?;
+    let sql = set.as_deref().unwrap_or(sql);
     let ours = elsewhere::as_ours(state, sql)?;
     let sql = ours.as_deref().unwrap_or(sql);
     let created = created::as_query(state, sql).await?;
@@ -186,14 +189,14 @@ fn read(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
     let settings = state.config_options().extensions.get::<Settings>();
     let limit = settings.map_or_else(|| Settings::default().depth_limit, |settings| settings.depth_limit);
     shape::settle(&mut parsed, limit)?;
-    readers::as_names(&mut parsed, sql);
-    macros::as_views(state, &mut parsed, sql);
-    temporary::with_lasting(state, &mut parsed);
     if sql.contains('.') {
         methods::as_calls(&mut parsed);
     }
-    // A comprehension of lists has lambdas, too.
-    if sql.contains("->") || sql.contains('[') {
+    macros::write_out(state, &mut parsed)?;
+    readers::as_names(&mut parsed, sql);
+    temporary::with_lasting(state, &mut parsed);
+    // A comprehension of lists has lambdas, too, and so has `* LIKE`.
+    if sql.contains("->") || sql.contains('[') || sql.contains('*') {
         functions::with_lambdas(state, &mut parsed);
     }
     Ok(parsed)
@@ -222,6 +225,15 @@ fn parse_generic(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
     if let Some(dropped) = macros::dropped(sql) {
         return parse_generic(state, &dropped);
     }
+    let statement = statement_of(state, sql)?;
+    match macros::as_view(&statement)? {
+        Some(view) => parse_generic(state, &view),
+        None => Ok(statement),
+    }
+}
+
+/// The one statement of a text, as the parser reads it.
+fn statement_of(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
     let limit = state.config_options().sql_parser.recursion_limit.get();
     let tokens = Tokenizer::new(&SessionDialect, sql).tokenize_with_location().map_err(ParserError::from);
     let mut tokens = tokens.map_err(DataFusionError::from)?;
@@ -230,10 +242,7 @@ fn parse_generic(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
     let builder = DFParserBuilder::new(tokens).with_dialect(&SessionDialect).with_recursion_limit(limit);
     let mut statements = builder.build()?.parse_statements()?;
     match (statements.pop_front(), statements.is_empty()) {
-        (Some(statement), true) => match macros::as_view(&statement)? {
-            Some(view) => parse_generic(state, &view),
-            None => Ok(statement),
-        },
+        (Some(statement), true) => Ok(statement),
         (Some(_), false) => Err(SqlError::Syntax("expected one statement, found several".into())),
         (None, _) => Err(SqlError::Syntax("expected a statement".into())),
     }
@@ -355,6 +364,7 @@ impl VisitorMut for Mends {
 
     /// FETCH is LIMIT; columns of functions have names; names of WITH and of windows begin.
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        orders::beside_unnest(query);
         function_tables::name_columns(query, self.calls_value);
         self.scopes.enter(query);
         let done = self.windows.enter_query(query).and_then(|()| fetch::as_limit(query));
@@ -467,6 +477,7 @@ impl VisitorMut for Mends {
             **inner = Expr::Nested(Box::new(negative));
         }
         signs::of_operands(expr);
+        signs::of_bits(expr);
         if let Expr::Value(value) = expr
             && let Value::Number(digits, _) = &value.value
             && digits.contains(['e', 'E'])
@@ -521,6 +532,7 @@ fn function_of(op: &BinaryOperator) -> Option<&'static str> {
         BinaryOperator::Arrow => Some("json_extract"),
         BinaryOperator::LongArrow => Some("json_extract_string"),
         BinaryOperator::PGOverlap => Some("array_has_any"),
+        BinaryOperator::PGStartsWith => Some("starts_with"),
         _ => None,
     }
 }

@@ -3,11 +3,18 @@
 //! DataFusion 55.2 sorts by select items that are columns alone, and a set operation not at all. Here the order is one
 //! by the numbers of the columns; of wildcards, of unnest and of a set operation BY NAME the plan tells them
 //! ([`super::expansions`]).
+//!
+//! `SELECT unnest(l) FROM t ORDER BY a`: DataFusion 55.2 does not find a key above `unnest` that is no item of its
+//! SELECT. Here the SELECT is a table with the key as one more column, which the query around leaves out.
 
 use datafusion::sql::sqlparser::ast::{
-    Distinct, Expr, Ident, OrderBy, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, SetQuantifier, Value,
+    Distinct, Expr, GroupByExpr, Ident, OrderBy, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, SetQuantifier,
+    TableFactor, TableWithJoins, Value,
 };
+use datafusion::sql::sqlparser::parser::Parser;
 
+use super::dialect::SessionDialect;
+use super::items::{MARK, column_name, folded};
 use super::names::spreads;
 
 /// How many columns a query has; none where that is not known of its text.
@@ -36,6 +43,56 @@ fn column_count(query: &SetExpr) -> Option<usize> {
 pub(super) fn is_of_unknown(query: &Query) -> bool {
     let is_all = query.order_by.as_ref().is_some_and(|order_by| matches!(order_by.kind, OrderByKind::All(_)));
     is_all && column_count(&query.body).is_none()
+}
+
+/// Makes columns of the keys of a SELECT with `unnest` that are no items of it.
+pub(super) fn beside_unnest(query: &mut Query) {
+    let (SetExpr::Select(select), Some(OrderBy { kind: OrderByKind::Expressions(keys), .. })) =
+        (query.body.as_mut(), &mut query.order_by)
+    else {
+        return;
+    };
+    let unnests = |item: &SelectItem| {
+        matches!(item, SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }
+            if matches!(expr, Expr::Function(call) if call.name.to_string().eq_ignore_ascii_case("unnest")))
+    };
+    let is_grouped = !matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if keys.is_empty());
+    if select.distinct.is_some() || is_grouped || !select.projection.iter().any(unnests) {
+        return;
+    }
+    let is_item = |key: &Expr| {
+        let is_it = |item: &SelectItem| match item {
+            SelectItem::UnnamedExpr(expr) => expr == key || column_name(expr).is_some_and(|name| is_called(key, &name)),
+            SelectItem::ExprWithAlias { expr, alias } => expr == key || is_called(key, &folded(alias)),
+            _ => matches!(key, Expr::Identifier(_) | Expr::CompoundIdentifier(_)),
+        };
+        matches!(key, Expr::Value(_)) || select.projection.iter().any(is_it)
+    };
+    let mut hidden = Vec::new();
+    for key in keys.iter_mut().filter(|key| !is_item(&key.expr)) {
+        let alias = Ident::with_quote('"', format!("{MARK}key{}", hidden.len()));
+        let expr = std::mem::replace(&mut key.expr, Expr::Identifier(alias.clone()));
+        hidden.push((alias, expr));
+    }
+    if hidden.is_empty() {
+        return;
+    }
+    let names: Vec<String> = hidden.iter().map(|(name, _)| name.to_string()).collect();
+    let around = format!("SELECT * EXCLUDE ({}) FROM (SELECT 1)", names.join(", "));
+    let parsed = Parser::new(&SessionDialect).try_with_sql(&around).and_then(|mut parser| parser.parse_query());
+    let Ok(mut around) = parsed else { return };
+    select.projection.extend(hidden.into_iter().map(|(alias, expr)| SelectItem::ExprWithAlias { expr, alias }));
+    if let SetExpr::Select(select) = around.body.as_mut()
+        && let Some(TableWithJoins { relation: TableFactor::Derived { subquery, .. }, .. }) = select.from.first_mut()
+    {
+        std::mem::swap(&mut subquery.body, &mut query.body);
+    }
+    query.body = around.body;
+}
+
+/// Whether a key is the name alone.
+fn is_called(key: &Expr, name: &str) -> bool {
+    matches!(key, Expr::Identifier(key) if folded(key) == name)
 }
 
 /// Gives keys that are items of a SELECT DISTINCT by the numbers of these: DataFusion 55.2 does not find `s.a`, the

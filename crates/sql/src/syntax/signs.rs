@@ -35,6 +35,15 @@ pub(super) fn of_operands(expr: &mut Expr) {
     *expr = Expr::BinaryOp { left: nothing(), op: operator(), right };
 }
 
+/// `~x` as `-1 - x`, which has all bits of an integer turned; DataFusion 55.2 plans no such sign.
+pub(super) fn of_bits(expr: &mut Expr) {
+    let Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr: operand } = expr else { return };
+    let right = Box::new(Expr::Nested(Box::new(std::mem::replace(operand, Expr::value(Value::Null)))));
+    let one = Expr::value(Value::Number("1".into(), false));
+    let left = Box::new(Expr::Nested(Box::new(Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(one) })));
+    *expr = Expr::Nested(Box::new(Expr::BinaryOp { left, op: BinaryOperator::Minus, right }));
+}
+
 fn may_be_duration(expr: &Expr) -> bool {
     match expr {
         Expr::Nested(inner) => may_be_duration(inner),

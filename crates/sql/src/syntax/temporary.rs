@@ -99,7 +99,7 @@ impl VisitorMut for Names<'_> {
 
     fn pre_visit_statement(&mut self, statement: &mut SqlStatement) -> ControlFlow<()> {
         match statement {
-            SqlStatement::CreateView(view) => self.settle_made(&mut view.name),
+            SqlStatement::CreateView(view) if !view.temporary => self.settle_made(&mut view.name),
             SqlStatement::CreateTable(table) if !table.temporary => self.settle_made(&mut table.name),
             // A schema that has temporary tables is no part of their names.
             SqlStatement::CreateTable(table) => {

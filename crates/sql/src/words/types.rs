@@ -129,7 +129,14 @@ fn name(text: &str) -> Option<(String, usize)> {
         "FixedSizeBinary" => "BLOB".into(),
         // As a cast names its fields.
         "Struct" => format!("STRUCT<{}>", types_in_sql(parameters).replace("non-null ", "").replace("\": ", "\" ")),
-        "Map" => "MAP".into(),
+        "Map" => {
+            let open = parameters.find("Struct(")? + "Struct".len();
+            let members = &parameters[open + 1..super::closing(parameters, open)? - 1];
+            let key = members.strip_prefix('"')?.split_once("\": ")?.1.trim_start_matches("non-null ");
+            let (key_type, length) = name(key)?;
+            let value = key[length..].split_once("\": ")?.1.trim_start_matches("non-null ");
+            format!("MAP({key_type}, {})", types_in_sql(value))
+        }
         _ => format!("DECIMAL({parameters})"),
     };
     Some((shown, close))
@@ -164,6 +171,10 @@ mod tests {
                 "column \"Int64\" isn't a Float64Array, can't be BOOLEAN",
             ),
             ("keys of type Struct(\"a\": non-null Int64)", "keys of type STRUCT<\"a\" BIGINT>"),
+            (
+                "Map(\"entries\": non-null Struct(\"key\": non-null Utf8, \"value\": List(Int32)), unsorted)",
+                "MAP(VARCHAR, INT[])",
+            ),
             ("the Interval of a Decimal, List", "the Interval of a Decimal, List"),
             ("sum(Interval(MonthDayNano), Duration(ns))", "sum(INTERVAL, INTERVAL)"),
         ] {

@@ -165,7 +165,7 @@ const ANSWERS: [(&[&str], &str); 20] = [
     (&[".indexes", ".indices", "\\di"], "\\d t: tables have keys, and no indexes"),
     (&["\\du", "\\dp", "\\z", "\\password"], "\\dt: there are no users, and no rights"),
     (&["\\ds", "\\dT", "\\dD"], "\\h CREATE TABLE: there are no sequences, and no types of one's own"),
-    (&["\\gset", "\\gexec", "\\if", "\\prompt"], "CREATE MACRO name() AS value for a value with a name"),
+    (&["\\gset", "\\gexec", "\\if", "\\prompt"], "SET VARIABLE name = value, and getvariable('name')"),
     (&[".prompt", ".echo", ".log", ".highlight", "\\encoding"], "\\pset for how results look, \\s for all settings"),
     (&[".rows", ".large_number_rendering", ".thousand_sep", ".decimal_sep"], "\\format, or format(…) in the query"),
     (&[".excel"], "COPY t TO 'file.csv'"),

@@ -45,7 +45,7 @@ pub(crate) static STATEMENTS: [(&str, &str); 34] = [
          STORED AS PARQUET | CSV | JSON | ARROW\n[PARTITIONED BY (column, …)] [WITH ORDER (expression, …)]\n\
          LOCATION 'file, folder or pattern' [OPTIONS (name value, …)]",
     ),
-    ("CREATE MACRO", "CREATE [OR REPLACE] MACRO name() AS expression | TABLE query"),
+    ("CREATE MACRO", "CREATE [OR REPLACE] [TEMP] MACRO name([argument [:= default], …]) AS expression | TABLE query"),
     ("CREATE VIEW", "CREATE [OR REPLACE] VIEW [IF NOT EXISTS] name [(column, …)] AS query"),
     ("CREATE SCHEMA", "CREATE SCHEMA [IF NOT EXISTS] name"),
     ("DROP", "DROP TABLE | VIEW | MACRO | SCHEMA [IF EXISTS] name"),

@@ -260,14 +260,16 @@ impl Output {
             true => Box::new(Escaping::new(bytes)),
             false => Box::new(bytes),
         };
+        // NULL is no text in these, unless one is asked for.
+        let null = if layout.null == Settings::default().null { String::new() } else { layout.null.clone() };
         let writer: io::Result<Box<dyn ResultWriter>> = match format {
             // These have a style.
             Format::Auto | Format::Table | Format::Box | Format::Line | Format::Markdown => {
                 let style = style.unwrap_or(Style::Table);
                 Ok(Box::new(TableWriter::new(sink, schema, style, terminal, layout)))
             }
-            Format::Csv => Ok(writers::separated(sink, schema, b',')),
-            Format::Tsv => Ok(writers::separated(sink, schema, b'\t')),
+            Format::Csv => Ok(writers::separated(sink, schema, b',', null)),
+            Format::Tsv => Ok(writers::separated(sink, schema, b'\t', null)),
             Format::List => Ok(writers::list(sink, schema, layout.null)),
             Format::Json => writers::json(sink, &schema),
             Format::Ndjson => writers::ndjson(sink, &schema),

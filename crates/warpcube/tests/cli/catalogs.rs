@@ -37,6 +37,7 @@ fn definitions_and_settings_are_kept_and_rows_in_memory_are_not() {
          CREATE VIEW v AS SELECT sum(x) AS s FROM t;
          CREATE SCHEMA other; CREATE VIEW other.w AS SELECT y FROM read_csv('a.csv') WHERE x = 2;
          CREATE MACRO half() AS 1 / 2.0; CREATE MACRO xs() AS TABLE SELECT x FROM t;
+         CREATE MACRO plus(a, b := 2) AS a + b; CREATE MACRO above(n) AS TABLE SELECT x FROM t WHERE x > n;
          CREATE MACRO no() AS 1; DROP MACRO no;
          CREATE VIEW dropped AS SELECT 1; DROP VIEW dropped;
          SET GLOBAL datafusion.execution.time_zone = 'Europe/Berlin'; SET GLOBAL warpcube.max_rows = 7;
@@ -49,6 +50,7 @@ fn definitions_and_settings_are_kept_and_rows_in_memory_are_not() {
     std::fs::remove_file(place.path("gone.csv")).unwrap();
     assert_eq!(run(&place, &["c"], "SELECT s FROM v; SELECT y FROM other.w").ok(), "s\n3\ny\nb\n");
     assert_eq!(run(&place, &["c"], "SELECT sum(x * half()) = 1.5 AS h FROM xs()").ok(), "h\ntrue\n");
+    assert_eq!(run(&place, &["c"], "SELECT plus(x, b := 3) AS p, plus(x) AS q FROM above(1)").ok(), "p,q\n5,4\n");
     let tables = "SELECT table_schema || '.' || table_name AS t, table_type AS k FROM information_schema.tables \
                   WHERE table_schema <> 'information_schema' AND table_name NOT LIKE '%()' ORDER BY t";
     let expected = "t,k\nother.w,VIEW\npublic.gone,BASE TABLE\npublic.t,BASE TABLE\npublic.v,VIEW\n";

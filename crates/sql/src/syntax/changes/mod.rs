@@ -287,6 +287,11 @@ fn assigned(target: &Target, assignments: Vec<Assignment>) -> Result<Vec<Option<
             (AssignmentTarget::Tuple(names), Expr::Tuple(values)) if names.len() == values.len() => {
                 names.iter().zip(values).try_for_each(|(name, value)| assign(name, value))?;
             }
+            (AssignmentTarget::Tuple(names), Expr::Subquery(query)) => {
+                for (place, name) in names.iter().enumerate() {
+                    assign(name, parts::member_of_row(&query, names.len(), place)?)?;
+                }
+            }
             (AssignmentTarget::Tuple(names), value) => {
                 let names: Vec<String> = names.iter().map(ToString::to_string).collect();
                 return Err(SqlError::Unsupported(format!("SET ({}) = {value}", names.join(", "))));

@@ -9,7 +9,7 @@ use datafusion::datasource::TableType;
 use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, JoinOperator, ObjectName, ObjectNamePart, Query, SelectItem, SetExpr, Statement as SqlStatement,
-    TableAlias, TableFactor, TableWithJoins, Value, VisitorMut,
+    TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, Value, VisitorMut,
 };
 
 use super::super::items::folded;
@@ -261,6 +261,18 @@ pub(super) fn aliased(expr: Expr, alias: &str) -> SelectItem {
 
 pub(super) fn number(number: i64) -> Expr {
     Expr::value(Value::Number(number.to_string(), false))
+}
+
+/// A column of the row that a query gives: `(SELECT "1" FROM (query) AS assigned ("0", "1"))`.
+pub(super) fn member_of_row(query: &Query, columns: usize, place: usize) -> Result<Expr> {
+    let name = |at: usize| Ident::with_quote('"', at.to_string());
+    let column = |at: usize| TableAliasColumnDef { name: name(at), data_type: None };
+    let columns = (0..columns).map(column).collect();
+    let alias = TableAlias { explicit: true, name: Ident::new("assigned"), columns, at: None };
+    let relation =
+        TableFactor::Derived { lateral: false, subquery: Box::new(query.clone()), alias: Some(alias), sample: None };
+    let tables = vec![TableWithJoins { relation, joins: Vec::new() }];
+    Ok(Expr::Subquery(select(vec![SelectItem::UnnamedExpr(Expr::Identifier(name(place)))], tables, None)?.0))
 }
 
 /// Whether an expression is the word DEFAULT.

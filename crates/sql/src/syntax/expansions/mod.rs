@@ -257,7 +257,7 @@ fn outer(around: Vec<(Vec<TableWithJoins>, bool)>) -> Vec<Vec<TableWithJoins>> {
 
 /// Whether a query's own SELECTs have forms to be written out, or its order is by columns that its text does not tell.
 fn has_forms(query: &Query) -> bool {
-    orders::is_of_unknown(query) || wildcards::ranks_wildcards(query) || in_body(&query.body)
+    orders::is_of_unknown(query) || wildcards::ranks_wildcards(query) || records::order(query) || in_body(&query.body)
 }
 
 fn in_body(body: &SetExpr) -> bool {
@@ -314,13 +314,23 @@ async fn in_query(
         let columns = columns_of(state, tables, scopes).await.unwrap_or_default();
         names.extend(columns.into_iter().map(|column| column.name));
     }
+    if records::order(query) {
+        let from = selects(&mut query.body).into_iter().flat_map(|select| select.from.clone()).collect();
+        if let Ok(columns) = columns_beside(state, from, scopes).await {
+            let names = columns.into_iter().map(|column| column.name).collect();
+            records::spread_order(state, query, &names, scopes).await;
+        }
+    }
     let ranks_wildcards = wildcards::ranks_wildcards(query);
     for select in selects(&mut query.body) {
         let has_wildcards = ranks_wildcards || wildcards::are_in(select);
         if !has_wildcards && !records::are_in(select) && !aliases::are_in(select) {
             continue;
         }
-        let columns = columns_of(state, select.from.clone(), scopes).await;
+        let columns = match has_wildcards {
+            true => columns_of(state, select.from.clone(), scopes).await,
+            false => columns_beside(state, select.from.clone(), scopes).await,
+        };
         if has_wildcards {
             match &columns {
                 Ok(columns) => {
@@ -453,6 +463,19 @@ async fn columns_of(state: &SessionState, tables: Vec<TableWithJoins>, scopes: &
         select.from.extend(tables);
     }
     columns_of_query(state, query, scopes).await
+}
+
+/// The columns of tables that are joined, whose conditions may have rows by the names of tables: without these.
+async fn columns_beside(state: &SessionState, tables: Vec<TableWithJoins>, scopes: &[With]) -> Result<Vec<Column>> {
+    let known = columns_of(state, tables.clone(), scopes).await;
+    if known.is_ok() || tables.iter().all(|from| from.joins.is_empty()) {
+        return known;
+    }
+    let alone = |relation: TableFactor| TableWithJoins { relation, joins: Vec::new() };
+    let apart = tables.into_iter().flat_map(|from| {
+        std::iter::once(from.relation).chain(from.joins.into_iter().map(|join| join.relation)).map(alone)
+    });
+    columns_of(state, apart.collect(), scopes).await
 }
 
 async fn columns_of_factor(state: &SessionState, table: &TableFactor, scopes: &[With]) -> Result<Vec<Column>> {

@@ -14,10 +14,15 @@
 //! - `0x1F`, `0o17` and `0b11` are read for numbers, as in PostgreSQL 16: sqlparser takes the first for bytes and the
 //!   others for a zero with an alias.
 //! - `?` is read for `$1`, `$2` and so on, in their order.
+//! - `CREATE FUNCTION f(a) AS a + 1` is read for CREATE MACRO, DuckDB's other word for it.
+//! - `CREATE TABLE t (a, b) AS SELECT …`, columns without types, is read for
+//!   `CREATE TABLE t AS SELECT * FROM (SELECT …) AS t (a, b)`.
+//! - `* LIKE 'a%'` is read for `COLUMNS(c -> c LIKE 'a%')`, and so are NOT LIKE, GLOB and SIMILAR TO.
+//! - `(t).*` is read for `t.*`, as PostgreSQL has it of rows.
 //! - `10%` of TABLESAMPLE is read for `10 PERCENT`, and `reservoir(5 ROWS)` for `(5 ROWS)`.
 
 use datafusion::sql::sqlparser::keywords::Keyword;
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace, Word};
 
 use crate::error::{Result, SqlError};
 
@@ -41,6 +46,10 @@ pub(super) fn read_for(tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
     insert_by_name(tokens);
     shares_of_limits(tokens);
     check_forms(tokens)?;
+    create_macro(tokens);
+    name_created_columns(tokens);
+    spread_rows(tokens);
+    columns_like(tokens);
     let is_read =
         |token: &TokenWithSpan| matches!(keyword(token), Some(Keyword::ASOF | Keyword::GLOBAL | Keyword::TABLESAMPLE));
     if !tokens.iter().any(is_read) {
@@ -178,6 +187,101 @@ fn check_forms(tokens: &[TokenWithSpan]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Puts MACRO in the place of the FUNCTION of a CREATE that tells no types.
+fn create_macro(tokens: &mut [TokenWithSpan]) {
+    if tokens.iter().find_map(keyword) != Some(Keyword::CREATE) {
+        return;
+    }
+    let is_typed = |token: &TokenWithSpan| matches!(keyword(token), Some(Keyword::RETURNS | Keyword::LANGUAGE));
+    let place = tokens.iter().take_while(|token| token.token != Token::LParen);
+    let place = place.enumerate().find(|(_, token)| keyword(token) == Some(Keyword::FUNCTION)).map(|(at, _)| at);
+    if let Some(at) = place.filter(|_| !tokens.iter().any(is_typed)) {
+        tokens[at].token = word("MACRO", Keyword::MACRO);
+    }
+}
+
+/// Names the columns of the query of a CREATE TABLE that has names for them without types.
+fn name_created_columns(tokens: &mut Vec<TokenWithSpan>) {
+    let words: Vec<usize> = (0..tokens.len()).filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_))).collect();
+    let keyword_at = |number: usize| words.get(number).and_then(|at| keyword(&tokens[*at]));
+    let token_at = |number: usize| words.get(number).map(|at| &tokens[*at].token);
+    let made = (0..6).find(|number| keyword_at(*number) == Some(Keyword::TABLE));
+    let (Some(Keyword::CREATE), Some(made)) = (keyword_at(0), made) else { return };
+    let Some(open) = (made..words.len()).find(|number| token_at(*number) == Some(&Token::LParen)) else { return };
+    let Some(close) = closing(tokens, words[open]).and_then(|at| words.binary_search(&at).ok()) else { return };
+    let is_name = |number: usize| matches!(token_at(number), Some(Token::Word(_)));
+    let is_list = (open + 1..close).all(|number| match (number - open) % 2 {
+        1 => is_name(number),
+        _ => token_at(number) == Some(&Token::Comma),
+    });
+    if !is_list || !is_name(close - 1) || keyword_at(close + 1) != Some(Keyword::AS) {
+        return;
+    }
+    let is_end = |number: &usize| matches!(token_at(*number), Some(Token::SemiColon | Token::EOF));
+    let end = (close..words.len()).find(is_end).map_or(tokens.len(), |number| words[number]);
+    let (first, last, query) = (words[open], words[close], words[close + 1] + 1);
+    let span = tokens[first].span;
+    let new = |token: Token| TokenWithSpan { token, span };
+    let mut behind = vec![new(Token::RParen), new(word("AS", Keyword::AS))];
+    let alias = Word { value: "created".into(), quote_style: Some('"'), keyword: Keyword::NoKeyword };
+    behind.push(new(Token::Word(alias)));
+    behind.extend(tokens[first..=last].iter().cloned());
+    tokens.splice(end..end, behind);
+    let all = [word("SELECT", Keyword::SELECT), Token::Mul, word("FROM", Keyword::FROM), Token::LParen];
+    tokens.splice(query..query, all.map(new));
+    tokens.drain(first..=last);
+}
+
+/// Takes the parentheses off `(t).*`.
+fn spread_rows(tokens: &mut Vec<TokenWithSpan>) {
+    let words: Vec<usize> = (0..tokens.len()).filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_))).collect();
+    let is_row = |part: &&[usize]| {
+        let [before, open, name, close, point, all] = [0, 1, 2, 3, 4, 5].map(|word| &tokens[part[word]]);
+        let is_item = before.token == Token::Comma
+            || matches!(keyword(before), Some(Keyword::SELECT | Keyword::DISTINCT | Keyword::ALL | Keyword::RETURNING));
+        is_item
+            && (&open.token, &close.token, &point.token, &all.token)
+                == (&Token::LParen, &Token::RParen, &Token::Period, &Token::Mul)
+            && matches!(name.token, Token::Word(_))
+    };
+    let parentheses: Vec<usize> = words.windows(6).filter(is_row).flat_map(|part| [part[1], part[3]]).collect();
+    for at in parentheses.into_iter().rev() {
+        tokens.remove(at);
+    }
+}
+
+/// Puts COLUMNS in the place of a `*` with a pattern of names behind it.
+fn columns_like(tokens: &mut Vec<TokenWithSpan>) {
+    let words: Vec<usize> = (0..tokens.len()).filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_))).collect();
+    let found = |number: usize| {
+        let token = |by: usize| words.get(number + by).map(|at| &tokens[*at]);
+        let is_item = |token: &TokenWithSpan| {
+            token.token == Token::Comma || matches!(keyword(token), Some(Keyword::SELECT | Keyword::DISTINCT))
+        };
+        let is_all = token(1).is_some_and(|token| token.token == Token::Mul) && token(0).is_some_and(is_item);
+        let not = usize::from(token(2).and_then(keyword) == Some(Keyword::NOT));
+        let operator = token(2 + not)?;
+        let to = usize::from(keyword(operator) == Some(Keyword::SIMILAR));
+        // The parser reads ILIKE itself.
+        let is_pattern = matches!(keyword(operator), Some(Keyword::LIKE | Keyword::SIMILAR))
+            || not == 1 && keyword(operator) == Some(Keyword::ILIKE)
+            || is_word(operator, "glob");
+        let pattern = token(3 + not + to)?;
+        let is_text = matches!(pattern.token, Token::SingleQuotedString(_));
+        (is_all && is_pattern && is_text).then(|| words[number + 1]..=words[number + 3 + not + to])
+    };
+    let found: Vec<_> = (0..words.len()).filter_map(found).collect();
+    for range in found.into_iter().rev() {
+        let span = tokens[*range.start()].span;
+        let name = || word("name", Keyword::NoKeyword);
+        let mut call = vec![word("COLUMNS", Keyword::COLUMNS), Token::LParen, name(), Token::Arrow];
+        call.extend([Token::Whitespace(Whitespace::Space), name()]);
+        call.extend(tokens[range.start() + 1..=*range.end()].iter().map(|token| token.token.clone()));
+        call.push(Token::RParen);
+        tokens.splice(range, call.into_iter().map(|token| TokenWithSpan { token, span }));
+    }
 }
 
 /// Whether a token is a word without quotes, whatever the case of its letters.

@@ -1,9 +1,9 @@
 //! `* RENAME (a AS b)`, `* REPLACE (…)`, `* LIKE`, and `COLUMNS(…)`, as lists of columns.
 //!
 //! An item with COLUMNS stands once for each column that it names, by a regular expression, a list of names, a lambda
-//! of names, or `*`.
-//! All calls of COLUMNS in an item are of the same columns. Such an item has the column's name, or its alias. `s.*` of
-//! a struct is its members ([`super::members`]).
+//! of names, or `*`. All calls of COLUMNS in an item are of the same columns. Such an item has the column's name, or
+//! its alias. A condition of WHERE with COLUMNS holds where it holds of each. `s.*` of a struct is its members
+//! ([`super::members`]).
 
 use std::ops::ControlFlow;
 
@@ -18,23 +18,24 @@ use arrow::compute::kernels::comparison::ilike;
 use arrow::compute::kernels::regexp::{regexp_is_match_scalar, regexp_match};
 use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::{
-    Array, ExceptSelectItem, ExcludeSelectItem, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
-    LimitClause, ObjectName, OrderByExpr, OrderByKind, Query, RenameSelectItem, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, Value, Visitor, VisitorMut, WildcardAdditionalOptions,
+    Array, BinaryOperator, ExceptSelectItem, ExcludeSelectItem, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArguments, Ident, LimitClause, ObjectName, OrderByExpr, OrderByKind, Query, RenameSelectItem, Select,
+    SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Value, Visitor, VisitorMut, WildcardAdditionalOptions,
 };
 
 /// Whether a SELECT has an item to be written out.
 pub(super) fn are_in(select: &Select) -> bool {
-    select.projection.iter().any(|item| match item {
-        SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options)
-            if !is_form(options) =>
-        {
-            members::are_meant(select, name)
-        }
-        SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options) => is_form(options),
-        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => has_columns(expr),
-        SelectItem::ExprWithAliases { .. } => false,
-    })
+    select.selection.as_ref().is_some_and(has_columns)
+        || select.projection.iter().any(|item| match item {
+            SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options)
+                if !is_form(options) =>
+            {
+                members::are_meant(select, name)
+            }
+            SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options) => is_form(options),
+            SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => has_columns(expr),
+            SelectItem::ExprWithAliases { .. } => false,
+        })
 }
 
 fn is_form(options: &WildcardAdditionalOptions) -> bool {
@@ -75,6 +76,7 @@ pub(super) fn ranks_wildcards(query: &Query) -> bool {
 pub(super) async fn name_by_lambdas(state: &SessionState, select: &mut Select, columns: &[Column]) -> Result<()> {
     let mut calls = Calls { found: Vec::new() };
     select.projection.iter().for_each(|item| _ = visits::visit(item, &mut calls));
+    select.selection.iter().for_each(|condition| _ = visits::visit(condition, &mut calls));
     let mut named = Vec::new();
     for lambda in calls.found {
         if let FunctionArgExpr::Expr(Expr::Lambda(_)) = &lambda {
@@ -98,6 +100,7 @@ pub(super) async fn name_by_lambdas(state: &SessionState, select: &mut Select, c
     }
     let mut put = Put(named);
     select.projection.iter_mut().for_each(|item| _ = visits::visit_mut(item, &mut put));
+    select.selection.iter_mut().for_each(|condition| _ = visits::visit_mut(condition, &mut put));
     Ok(())
 }
 
@@ -142,6 +145,19 @@ pub(super) fn write_out(select: &mut Select, columns: &[Column], all: bool) -> R
         }
     }
     select.projection = items;
+    // A condition holds of all columns.
+    if let Some(condition) = select.selection.take_if(|condition| has_columns(condition)) {
+        let conditions = each(condition, None, columns)?.into_iter().filter_map(|item| match item {
+            SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
+                Some(Expr::Nested(Box::new(expr)))
+            }
+            _ => None,
+        });
+        select.selection = conditions.reduce(|left, right| {
+            let (left, right) = (Box::new(left), Box::new(right));
+            Expr::BinaryOp { left, op: BinaryOperator::And, right }
+        });
+    }
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! Names and calls of functions, and what they are read as.
 
 /// Names of functions and the names that sessions have for them.
-pub(super) const RENAMED: [(&str, &str); 83] = [
+pub(super) const RENAMED: [(&str, &str); 87] = [
     ("aggregate", "list_aggregate"),
     ("apply", "array_transform"),
     ("approx_count_distinct", "approx_distinct"),
@@ -16,6 +16,7 @@ pub(super) const RENAMED: [(&str, &str); 83] = [
     ("array_dot_product", "inner_product"),
     ("array_grade_up", "list_grade_up"),
     ("array_inner_product", "inner_product"),
+    ("array_reduce", "list_reduce"),
     ("array_reverse_sort", "list_reverse_sort"),
     ("array_select", "list_select"),
     ("array_to_json", "to_json"),
@@ -58,7 +59,9 @@ pub(super) const RENAMED: [(&str, &str); 83] = [
     ("list_inner_product", "inner_product"),
     ("list_min", "array_min"),
     ("list_pack", "make_array"),
+    ("list_stddev", "list_stddev_samp"),
     ("list_value", "make_array"),
+    ("list_variance", "list_var_samp"),
     ("max_by", "arg_max"),
     ("min_by", "arg_min"),
     ("mismatches", "hamming"),
@@ -66,6 +69,7 @@ pub(super) const RENAMED: [(&str, &str); 83] = [
     ("ord", "ascii"),
     ("pg_typeof", "typeof"),
     ("prefix", "starts_with"),
+    ("reduce", "list_reduce"),
     ("regexp_matches", "regexp_like"),
     ("regexp_split_to_array", "string_split_regex"),
     ("roundbankers", "round_even"),
@@ -88,7 +92,7 @@ pub(super) const RENAMED: [(&str, &str); 83] = [
 ];
 
 /// Calls and the expressions that they are read as; one with a constant before one that takes any argument there.
-pub(super) const REWRITTEN: [(&str, &str); 111] = [
+pub(super) const REWRITTEN: [(&str, &str); 137] = [
     (
         "array_cross_product($1, $2)",
         "make_array($1[2] * $2[3] - $1[3] * $2[2], $1[3] * $2[1] - $1[1] * $2[3], $1[1] * $2[2] - $1[2] * $2[1])",
@@ -217,10 +221,35 @@ pub(super) const REWRITTEN: [(&str, &str); 111] = [
         "CAST(make_date(date_part('year', $1) + date_part('month', $1) / 12, date_part('month', $1) % 12 + 1, 1) \
          - 1 AS DATE)",
     ),
+    ("array_first($1)", "array_element($1, 1)"),
+    ("array_push_front($1, $2)", "array_prepend($2, $1)"),
+    ("list_aggregate($1, 'any_value')", "list_any_value($1)"),
     ("list_aggregate($1, 'avg')", "list_avg($1)"),
+    ("list_aggregate($1, 'count')", "list_count($1)"),
+    ("list_aggregate($1, 'entropy')", "list_entropy($1)"),
+    ("list_aggregate($1, 'first')", "array_element($1, 1)"),
+    ("list_aggregate($1, 'histogram')", "list_histogram($1)"),
+    ("list_aggregate($1, 'kurtosis_pop')", "list_kurtosis_pop($1)"),
+    ("list_aggregate($1, 'last')", "array_element($1, -1)"),
+    ("list_aggregate($1, 'list')", "$1"),
+    ("list_aggregate($1, 'mad')", "list_mad($1)"),
     ("list_aggregate($1, 'max')", "array_max($1)"),
+    ("list_aggregate($1, 'median')", "list_median($1)"),
     ("list_aggregate($1, 'min')", "array_min($1)"),
+    ("list_aggregate($1, 'product')", "list_product($1)"),
+    ("list_aggregate($1, 'skewness')", "list_skewness($1)"),
+    ("list_aggregate($1, 'stddev')", "list_stddev_samp($1)"),
+    ("list_aggregate($1, 'stddev_pop')", "list_stddev_pop($1)"),
+    ("list_aggregate($1, 'stddev_samp')", "list_stddev_samp($1)"),
+    ("list_aggregate($1, 'string_agg')", "array_to_string($1, ',')"),
+    ("list_aggregate($1, 'string_agg', $2)", "array_to_string($1, $2)"),
     ("list_aggregate($1, 'sum')", "list_sum($1)"),
+    ("list_aggregate($1, 'var_pop')", "list_var_pop($1)"),
+    ("list_aggregate($1, 'var_samp')", "list_var_samp($1)"),
+    ("list_aggregate($1, 'variance')", "list_var_samp($1)"),
+    ("list_first($1)", "array_element($1, 1)"),
+    ("list_string_agg($1)", "array_to_string($1, ',')"),
+    ("list_string_agg($1, $2)", "array_to_string($1, $2)"),
     ("list_reverse_sort($1)", "array_sort($1, 'DESC', 'NULLS LAST')"),
     ("list_sort($1)", "array_sort($1, 'ASC', 'NULLS LAST')"),
     ("list_sort($1, $2)", "array_sort($1, $2, 'NULLS LAST')"),
@@ -263,6 +292,7 @@ pub(super) const REWRITTEN: [(&str, &str); 111] = [
         "CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL AND $3 IS NOT NULL THEN coalesce(regexp_match($1, \
          '(' || $2 || ')')[$3 + 1], '') END",
     ),
+    ("regexp_split_to_table($1, $2)", "unnest(string_split_regex($1, $2))"),
     ("regexp_full_match($1, $2)", "regexp_like($1, '^(?:' || $2 || ')$')"),
     ("second($1)", "CAST(floor(date_part('second', $1)) AS BIGINT)"),
     (
