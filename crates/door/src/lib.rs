@@ -7,5 +7,5 @@ mod parameters;
 mod queries;
 pub mod writers;
 
-pub use parameters::{Parameters, bind};
+pub use parameters::{Parameters, bind, parameter_count};
 pub use queries::is_query;
