@@ -6,4 +6,4 @@
 mod parameters;
 pub mod writers;
 
-pub use parameters::{Parameters, bind};
+pub use parameters::{Parameters, bind, parameter_count};

@@ -71,6 +71,15 @@ pub fn bind(sql: &str, values: &Parameters) -> Result<String, String> {
     }
 }
 
+/// How many values a statement takes by their places.
+pub fn parameter_count(sql: &str) -> usize {
+    let places = parameters(sql).into_iter().map(|(.., parameter)| match parameter {
+        Parameter::Place(place) => place.saturating_add(1),
+        Parameter::Name(_) => 0,
+    });
+    places.max().unwrap_or(0)
+}
+
 /// The parameters of a statement, with the bytes where each begins and ends.
 fn parameters(sql: &str) -> Vec<(usize, usize, Parameter)> {
     let (tokens, _) = tokens(sql);

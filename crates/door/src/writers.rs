@@ -49,8 +49,7 @@ struct Separated {
 }
 
 /// Values with a separator between them and a header, which comes with the first rows or at the end: a statement that
-/// fails at once writes nothing.
-/// NULL is written as `null`.
+/// fails at once writes nothing. NULL is written as `null`.
 pub fn separated(sink: Sink, schema: SchemaRef, delimiter: u8, null: String) -> Box<dyn ResultWriter> {
     let writer = CsvWriterBuilder::new().with_header(true).with_delimiter(delimiter).with_null(null).build(sink);
     Box::new(Separated { writer, header: Some(schema) })

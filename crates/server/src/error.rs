@@ -9,6 +9,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use thiserror::Error;
+use tonic::Status;
 use warpcube_sql::{Position, SqlError};
 
 use crate::metrics::Outcome;
@@ -146,6 +147,24 @@ fn status_of(error: &SqlError) -> StatusCode {
         "FILE-007" | "FILE-008" => StatusCode::FORBIDDEN,
         code if ["GPU", "COL", "ENG"].iter().any(|kind| code.starts_with(kind)) => StatusCode::INTERNAL_SERVER_ERROR,
         _ => StatusCode::BAD_REQUEST,
+    }
+}
+
+impl From<Refusal> for Status {
+    /// The error of gRPC: its message starts with the code.
+    fn from(refusal: Refusal) -> Status {
+        let text = refusal.text.clone();
+        match (refusal.code(), refusal.status) {
+            ("SQL-007", _) => Status::cancelled(text),
+            ("SQL-009", _) | (_, StatusCode::TOO_MANY_REQUESTS) => Status::resource_exhausted(text),
+            (_, StatusCode::UNAUTHORIZED) => Status::unauthenticated(text),
+            (_, StatusCode::FORBIDDEN) => Status::permission_denied(text),
+            (_, StatusCode::NOT_FOUND) => Status::not_found(text),
+            (_, StatusCode::GATEWAY_TIMEOUT) => Status::deadline_exceeded(text),
+            (_, StatusCode::SERVICE_UNAVAILABLE) => Status::unavailable(text),
+            (_, StatusCode::INTERNAL_SERVER_ERROR) => Status::internal(text),
+            _ => Status::invalid_argument(text),
+        }
     }
 }
 

@@ -8,21 +8,29 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
 use axum::http::{HeaderMap, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use base64::prelude::{BASE64_STANDARD, Engine};
+use tonic::Status;
 
 use crate::error::Refusal;
 use crate::shared::Shared;
 
 /// Lets a request through, or says why not.
 pub(crate) async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+    let content = request.headers().get(CONTENT_TYPE);
+    let is_grpc = content.is_some_and(|content| content.as_bytes().starts_with(b"application/grpc"));
     match admit(&shared, request.uri(), request.headers()).await {
         Ok(()) => next.run(request).await,
         Err(refusal) => {
             shared.metrics.refused();
-            refusal.into_response()
+            match is_grpc {
+                // Its clients read the headers of an answer of status 200.
+                true => Status::from(refusal).into_http(),
+                false => refusal.into_response(),
+            }
         }
     }
 }
@@ -32,7 +40,10 @@ async fn admit(shared: &Shared, uri: &Uri, headers: &HeaderMap) -> Result<(), Re
     let Some(presented) = headers.get(AUTHORIZATION) else {
         return Err(Refusal::no_token("the request has no token"));
     };
-    if bearer(presented.as_bytes()).is_some_and(|text| shared.token.is(text)) {
+    let presented = presented.as_bytes();
+    if bearer(presented).is_some_and(|text| shared.token.is(text))
+        || password(presented).is_some_and(|text| shared.token.is(&text))
+    {
         return Ok(());
     }
     match shared.turnstile.pass().await {
@@ -46,6 +57,15 @@ fn bearer(header: &[u8]) -> Option<&[u8]> {
     const SCHEME: &[u8] = b"Bearer ";
     let (scheme, text) = header.split_at_checked(SCHEME.len())?;
     scheme.eq_ignore_ascii_case(SCHEME).then(|| text.trim_ascii())
+}
+
+/// The password of a header of a user, whoever that is.
+fn password(header: &[u8]) -> Option<Vec<u8>> {
+    const SCHEME: &[u8] = b"Basic ";
+    let (scheme, text) = header.split_at_checked(SCHEME.len())?;
+    let user = BASE64_STANDARD.decode(text.trim_ascii()).ok().filter(|_| scheme.eq_ignore_ascii_case(SCHEME))?;
+    let colon = user.iter().position(|byte| *byte == b':')?;
+    Some(user[colon + 1..].to_vec())
 }
 
 /// Refuses a host that is not loopback, and the origin of a foreign page.
@@ -124,5 +144,9 @@ mod tests {
         assert_eq!(bearer(b"bearer  abc "), Some(b"abc".as_slice()));
         assert_eq!(bearer(b"Basic abc"), None);
         assert_eq!(bearer(b"Bear"), None);
+        assert_eq!(password(b"basic dTphOmI=").as_deref(), Some(b"a:b".as_slice()));
+        assert_eq!(password(b"Basic dTphOmI"), None);
+        assert_eq!(password(b"Bearer dTphOmI="), None);
+        assert_eq!(password(b"Basic dQ=="), None);
     }
 }

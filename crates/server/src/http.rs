@@ -72,7 +72,7 @@ async fn query(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Body
         refusal
     };
     let metrics = shared.metrics.clone();
-    let mut rows = shared.statements.start(sql, move |schema| encode(format, schema, metrics)).await?;
+    let mut rows = shared.statements.start(sql, move |schema, _| encode(format, schema, metrics)).await?;
     let first = rows.next().await.transpose().map_err(placed)?;
     let pieces = unfold((first, rows), |(first, mut rows)| async move {
         let piece = match first {
@@ -137,7 +137,7 @@ fn format_of(headers: &HeaderMap, named: Option<&str>) -> Result<Format, Refusal
 
 /// Where a statement stands in its text: lines before it, and characters before it in its first line.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Front {
+pub(crate) struct Front {
     lines: usize,
     columns: usize,
 }
@@ -154,7 +154,7 @@ impl Front {
 }
 
 /// The one statement of a text, without its semicolon.
-fn only_statement(text: &str) -> Result<(String, Front), Refusal> {
+pub(crate) fn only_statement(text: &str) -> Result<(String, Front), Refusal> {
     let mut statements = Script::split(text).into_statements();
     let Some(statement) = statements.pop().filter(|_| statements.is_empty()) else {
         // What is nothing is the parser's to refuse.

@@ -1,4 +1,4 @@
-//! The server: one database behind HTTP.
+//! The server: one database behind HTTP and Arrow Flight SQL.
 //!
 //! Every request passes a guard ([`guard`]): the address that it asks for is loopback, no foreign web page sent it, and
 //! it has the token. A statement runs by a [`warpcube_sql::Connection`] of its own on the threads of statements
@@ -7,11 +7,13 @@
 
 mod door;
 mod error;
+mod flight;
 mod guard;
 mod http;
 mod literals;
 mod metrics;
 mod results;
+mod seal;
 mod server;
 mod shared;
 mod statements;

@@ -91,7 +91,7 @@ pub(crate) fn encode(format: Format, schema: &SchemaRef, metrics: Arc<Metrics>) 
     let mut writer: Box<dyn ResultWriter> = match format {
         Format::Json => writers::json(sink, schema).map_err(failed)?,
         Format::Ndjson => writers::ndjson(sink, schema).map_err(failed)?,
-        Format::Csv => writers::separated(sink, schema.clone(), b','),
+        Format::Csv => writers::separated(sink, schema.clone(), b',', String::new()),
         Format::Arrow => writers::arrow_stream(sink, schema).map_err(failed)?,
     };
     Ok(Box::new(move |rows: Option<RecordBatch>| {

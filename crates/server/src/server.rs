@@ -5,23 +5,27 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use warpcube_sql::Database;
 
+use crate::door::Protocol;
 use crate::error::ServerError;
 use crate::metrics::Metrics;
+use crate::seal::Seal;
 use crate::shared::Shared;
 use crate::statements::Statements;
 use crate::threads::{Crew, MakeThreads};
 use crate::token::{Token, Turnstile, WRONG};
-use crate::{door, http};
+use crate::{door, flight, http};
 
 /// Threads that serve requests; statements run on others.
 const THREADS: usize = 2;
 
+/// Connections that wait to be taken.
+const WAITING_MAX: u32 = 4096;
 /// How long requests have to notice that the server is dropped.
 const END: Duration = Duration::from_millis(200);
 
@@ -39,7 +43,9 @@ pub enum TokenPlace {
 pub struct ServerOptions {
     /// The address of HTTP; port 0 is any that is free.
     pub http: SocketAddr,
-    /// Where the token is written.
+    /// The address of Flight SQL; port 0 is any that is free.
+    pub flight: SocketAddr,
+    /// Where the token is written; its name has the port of HTTP.
     pub token: TokenPlace,
     /// Statements that run at once; others wait for their turn.
     pub statements_max: usize,
@@ -53,6 +59,7 @@ pub struct Server {
     threads: Option<Runtime>,
     shared: Arc<Shared>,
     http: SocketAddr,
+    flight: SocketAddr,
     token_file: PathBuf,
     ending: watch::Sender<bool>,
     /// True once the doors are closed and all requests are answered.
@@ -71,6 +78,7 @@ impl Server {
         let threads = threads.map_err(no_threads)?;
         let crew = Crew::new(make).map_err(no_threads)?;
         let (listener, http) = listen(&threads, options.http)?;
+        let (flight_listener, flight) = listen(&threads, options.flight)?;
         let token_file = match &options.token {
             TokenPlace::File(path) => path.clone(),
             TokenPlace::Folder(folder) => folder.join(format!("token-{}", http.port())),
@@ -78,28 +86,39 @@ impl Server {
         let no_token =
             |error: std::io::Error| ServerError::Token { path: token_file.clone(), reason: error.to_string() };
         let token = Token::create(&token_file).map_err(no_token)?;
+        let seal = Seal::new().map_err(no_token)?;
         let metrics = Arc::new(Metrics::default());
         let (ending, is_ending) = watch::channel(false);
         let shared = Arc::new(Shared {
             statements: Statements::new(database, crew, options.statements_max.max(1), metrics.clone()),
             token,
             turnstile: Turnstile::new(WRONG),
+            seal,
             metrics: metrics.clone(),
             body_max: options.body_max,
             ending: is_ending.clone(),
         });
         let (end, ended) = watch::channel(false);
-        let routes = http::routes(&shared);
+        let (http_routes, flight_routes) = (http::routes(&shared), flight::routes(&shared));
         let doors = threads.spawn(async move {
-            door::serve(listener, routes, metrics, is_ending).await;
+            let room = door::room();
+            tokio::join!(
+                door::serve(Protocol::Http1, listener, http_routes, &room, &metrics, is_ending.clone()),
+                door::serve(Protocol::Http2, flight_listener, flight_routes, &room, &metrics, is_ending.clone()),
+            );
             end.send_replace(true);
         });
-        Ok(Server { threads: Some(threads), shared, http, token_file, ending, ended, doors })
+        Ok(Server { threads: Some(threads), shared, http, flight, token_file, ending, ended, doors })
     }
 
     /// The address of HTTP.
     pub fn http(&self) -> SocketAddr {
         self.http
+    }
+
+    /// The address of Flight SQL.
+    pub fn flight(&self) -> SocketAddr {
+        self.flight
     }
 
     /// The file of the token.
@@ -134,7 +153,11 @@ fn listen(threads: &Runtime, address: SocketAddr) -> Result<(TcpListener, Socket
         return Err(ServerError::NotLoopback(address));
     }
     let failed = |error: std::io::Error| ServerError::Listen { address, reason: error.to_string() };
-    let listener = threads.block_on(TcpListener::bind(address)).map_err(failed)?;
+    let _context = threads.enter();
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.map_err(failed)?;
+    // A port whose former server has just ended is free.
+    let bound = socket.set_reuseaddr(true).and_then(|()| socket.bind(address));
+    let listener = bound.and_then(|()| socket.listen(WAITING_MAX)).map_err(failed)?;
     let own = listener.local_addr().map_err(failed)?;
     Ok((listener, own))
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use crate::metrics::Metrics;
+use crate::seal::Seal;
 use crate::statements::Statements;
 use crate::token::{Token, Turnstile};
 
@@ -13,6 +14,7 @@ pub(crate) struct Shared {
     pub(crate) statements: Statements,
     pub(crate) token: Token,
     pub(crate) turnstile: Turnstile,
+    pub(crate) seal: Seal,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) body_max: usize,
     /// Whether the server ends.

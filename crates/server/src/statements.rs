@@ -64,23 +64,46 @@ impl Statements {
         self.crew.end();
     }
 
-    /// Waits for a place and starts a statement on a connection of its own; `begin` is given its columns and gives what
-    /// makes pieces of its rows.
+    /// Waits for a place.
+    async fn place(&self) -> Result<OwnedSemaphorePermit, Refusal> {
+        if self.metrics.waiting() >= WAITING_MAX {
+            return Err(Refusal::busy("too many statements wait for their turn"));
+        }
+        let _waiting = self.metrics.wait();
+        self.places.clone().acquire_owned().await.map_err(|_| Refusal::busy("the server ends"))
+    }
+
+    /// The columns of a query, which is planned and does not run.
+    ///
+    /// # Errors
+    /// Those of [`Statements::start`], and of the query.
+    pub(crate) async fn plan(&self, sql: String) -> Result<SchemaRef, Refusal> {
+        let _place = self.place().await?;
+        let connection = self.database.connect();
+        let threads = self.crew.threads();
+        let planned = threads.as_ref().and_then(|threads| {
+            threads.spawn(async move {
+                let execution = connection.execute(&sql).await;
+                execution.map(|execution| execution.schema).map_err(|error| Refusal::of_statement(error, &sql))
+            })
+        });
+        let mut planned = Aborted(planned.ok_or_else(|| Refusal::busy("the server ends"))?);
+        (&mut planned.0)
+            .await
+            .unwrap_or_else(|error| Err(Refusal::of_statement(SqlError::Internal(error.to_string()), "")))
+    }
+
+    /// Waits for a place and starts a statement on a connection of its own; `begin` is given its columns, and whether
+    /// its rows tell how many were written, and gives what makes pieces of its rows.
     ///
     /// # Errors
     /// The server ends, or too many wait. Errors of the statement come with its rows.
     pub(crate) async fn start<T: Send + 'static>(
         &self,
         sql: String,
-        begin: impl FnOnce(&SchemaRef) -> Result<Encode<T>, Refusal> + Send + 'static,
+        begin: impl FnOnce(&SchemaRef, bool) -> Result<Encode<T>, Refusal> + Send + 'static,
     ) -> Result<Rows<T>, Refusal> {
-        if self.metrics.waiting() >= WAITING_MAX {
-            return Err(Refusal::busy("too many statements wait for their turn"));
-        }
-        let waiting = self.metrics.wait();
-        let place = self.places.clone().acquire_owned().await;
-        let place = place.map_err(|_| Refusal::busy("the server ends"))?;
-        drop(waiting);
+        let place = self.place().await?;
         let ended = || Refusal::busy("the server ends");
         let threads = self.crew.threads().ok_or_else(ended)?;
         let connection = self.database.connect();
@@ -94,7 +117,7 @@ impl Statements {
             let work = async {
                 let execution = connection.execute_with(&sql, reported).await;
                 let execution = execution.map_err(|error| Refusal::of_statement(error, &sql))?;
-                let mut encode = begin(&execution.schema)?;
+                let mut encode = begin(&execution.schema, execution.counts)?;
                 let mut rows = execution.stream;
                 while let Some(batch) = rows.next().await {
                     let batch = batch.map_err(|error| Refusal::of_statement(SqlError::from(error), &sql))?;
@@ -133,6 +156,15 @@ async fn send<T>(sender: &Sender<Message<T>>, piece: Option<T>) -> Result<(), Re
         Ok(Ok(())) => Ok(()),
         Ok(Err(_)) => Err(Refusal::of_statement(SqlError::Cancelled, "")),
         Err(_) => Err(Refusal::request(format!("the client has read nothing for {} s", STALL.as_secs()))),
+    }
+}
+
+/// A task that ends with its reader.
+struct Aborted<T>(JoinHandle<T>);
+
+impl<T> Drop for Aborted<T> {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

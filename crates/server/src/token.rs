@@ -45,6 +45,11 @@ impl Token {
         self.0.as_bytes().ct_eq(text).into()
     }
 
+    /// Its text, for a client that has shown it.
+    pub(crate) fn text(&self) -> &str {
+        &self.0
+    }
+
     /// Removes the file, if it still has this token.
     pub(crate) fn remove(&self, path: &Path) {
         if std::fs::read(path).is_ok_and(|text| self.is(text.trim_ascii_end())) {

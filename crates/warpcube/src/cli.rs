@@ -111,7 +111,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: CubeCommand,
     },
-    /// Serve a database to programs of this machine, over HTTP, until Ctrl-C or SIGTERM
+    /// Serve a database to programs of this machine, over HTTP and Flight SQL, until Ctrl-C or SIGTERM
     Serve(ServeArgs),
     #[command(flatten)]
     Queries(QuerySuite),

@@ -30,6 +30,9 @@ pub(crate) struct ServeArgs {
     /// Listen for HTTP here; loopback alone, port 0 is any that is free
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8432")]
     listen: SocketAddr,
+    /// Listen for Arrow Flight SQL here; loopback alone, port 0 is any that is free
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8433")]
+    flight_listen: SocketAddr,
     /// Write the token to this file; otherwise to one of the user's folder for the time of a session, or for caches
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
@@ -43,6 +46,7 @@ pub(crate) fn run(args: &ServeArgs, database: &Database, host: &Arc<Host>) -> Re
     host.hold(database);
     let options = ServerOptions {
         http: args.listen,
+        flight: args.flight_listen,
         token: token_place(args.token_file.as_deref())?,
         statements_max: args.statements,
         body_max: BODY_MAX,
@@ -54,6 +58,7 @@ pub(crate) fn run(args: &ServeArgs, database: &Database, host: &Arc<Host>) -> Re
         database.open_device_in_background();
     }
     tell(format_args!("HTTP: http://{}", server.http()));
+    tell(format_args!("Flight SQL: grpc://{}", server.flight()));
     tell(format_args!("token: {}", server.token_file().display()));
     host.block_on(async {
         interrupts.recv().await;

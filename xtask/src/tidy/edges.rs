@@ -27,7 +27,7 @@ const EDGES: [(&str, &[&str], &[&str]); 14] = [
 ];
 
 /// Libraries with the only crates that may use them.
-const OWNED: [(&str, &[&str]); 23] = [
+const OWNED: [(&str, &[&str]); 25] = [
     ("cudarc", &["gpu"]),
     ("libc", &["gpu"]),
     ("libloading", &["gpu"]),
@@ -48,9 +48,11 @@ const OWNED: [(&str, &[&str]); 23] = [
     ("mimalloc", &["warpcube"]),
     ("pyo3", &["python"]),
     ("arrow-pyarrow", &["python"]),
+    ("arrow-flight", &["server"]),
     ("axum", &["server"]),
     ("hyper", &["server"]),
     ("hyper-util", &["server"]),
+    ("tonic", &["server"]),
 ];
 
 /// Findings among the workspace's crates.

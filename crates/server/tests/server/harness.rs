@@ -28,6 +28,7 @@ pub(crate) struct Served {
 pub(crate) fn options(folder: &TempDir) -> ServerOptions {
     ServerOptions {
         http: "127.0.0.1:0".parse().unwrap(),
+        flight: "127.0.0.1:0".parse().unwrap(),
         token: TokenPlace::File(folder.path().join("token")),
         statements_max: 4,
         body_max: 1 << 20,

@@ -2,5 +2,6 @@
 
 mod admission;
 mod endings;
+mod flight;
 mod harness;
 mod queries;

@@ -10,7 +10,7 @@ use warpcube_sql::DatabaseOptions;
 use crate::harness::Served;
 
 /// Statements of many types, of no rows, of many batches, and some that are no queries.
-const STATEMENTS: [&str; 9] = [
+pub(crate) const STATEMENTS: [&str; 9] = [
     "SELECT 1 AS i, 1.5 AS d, 'a,\"b\nc' AS t, NULL AS n, TRUE AS b, DATE '2024-02-29' AS day",
     "SELECT TIMESTAMP '2024-02-29 12:34:56.789' AS ts, INTERVAL '3 days' AS iv, [1, 2, NULL] AS l, {a: 1, b: 'x'} AS s",
     "SELECT CAST(12.345 AS DECIMAL(10, 3)) AS dec, X'00ff' AS bytes, CAST('NaN' AS DOUBLE) AS nan",

@@ -21,12 +21,16 @@ struct Serving {
 impl Serving {
     fn start(place: &Place, arguments: &[&str]) -> Serving {
         let mut command = place.command();
-        command.args(["serve", "--device", "cpu", "--listen", "127.0.0.1:0", "--token-file", "token"]).args(arguments);
+        command.args(["serve", "--device", "cpu", "--listen", "127.0.0.1:0", "--flight-listen", "127.0.0.1:0"]);
+        command.args(["--token-file", "token"]).args(arguments);
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut told = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
         told.read_line(&mut line).unwrap();
         let address = line.trim_end().strip_prefix("HTTP: http://").expect(&line).to_string();
+        line.clear();
+        told.read_line(&mut line).unwrap();
+        assert!(line.starts_with("Flight SQL: grpc://127.0.0.1:"), "{line}");
         line.clear();
         told.read_line(&mut line).unwrap();
         assert_eq!(line, "token: token\n");
@@ -123,7 +127,9 @@ fn wrong_addresses_and_files_are_refused() {
     let error = place.run(&["serve", "--listen", "0.0.0.0:0", "--token-file", "token"]).error(2);
     assert!(error.contains("SRV-001 0.0.0.0:0 is no address of loopback"), "{error}");
     place.write("notes", "a list of things\n");
-    let error = place.run(&["serve", "--listen", "127.0.0.1:0", "--token-file", "notes"]).error(2);
+    let error = place
+        .run(&["serve", "--listen", "127.0.0.1:0", "--flight-listen", "127.0.0.1:0", "--token-file", "notes"])
+        .error(2);
     assert!(error.contains("SRV-003 cannot write the token to notes"), "{error}");
     assert_eq!(place.read("notes"), b"a list of things\n");
     let error = place.run(&["serve", "nowhere"]).error(2);

@@ -1,0 +1,363 @@
+//! The door of Arrow Flight SQL: statements, prepared statements and what there is in the database, over gRPC.
+//!
+//! `GetFlightInfo` plans a query and gives its columns with a ticket; `DoGet` runs it. A ticket is sealed: the server
+//! runs none that it has not given. A query whose ticket nobody takes has cost a plan. A statement with effects runs
+//! each time that its ticket is taken.
+
+mod catalog;
+mod parameters;
+mod prepared;
+
+use std::sync::Arc;
+
+use arrow::array::{AsArray, RecordBatch};
+use arrow::datatypes::{Int64Type, Schema, SchemaRef, UInt64Type};
+use arrow_flight::encode::{DictionaryHandling, FlightDataEncoderBuilder};
+use arrow_flight::error::FlightError;
+use arrow_flight::flight_service_server::{FlightService, FlightServiceServer};
+use arrow_flight::sql::metadata::SqlInfoData;
+use arrow_flight::sql::server::{FlightSqlService, PeekableFlightDataStream};
+use arrow_flight::sql::{
+    ActionClosePreparedStatementRequest, ActionCreatePreparedStatementRequest, ActionCreatePreparedStatementResult,
+    CommandGetCatalogs, CommandGetDbSchemas, CommandGetSqlInfo, CommandGetTableTypes, CommandGetTables,
+    CommandPreparedStatementQuery, CommandPreparedStatementUpdate, CommandStatementQuery, CommandStatementUpdate,
+    DoPutPreparedStatementResult, ProstMessageExt, SqlInfo, TicketStatementQuery,
+};
+use arrow_flight::{
+    Action, FlightDescriptor, FlightEndpoint, FlightInfo, HandshakeRequest, HandshakeResponse, IpcMessage, SchemaAsIpc,
+    Ticket,
+};
+use axum::Router;
+use axum::body::Bytes;
+use axum::middleware::from_fn_with_state;
+use futures::stream::{BoxStream, StreamExt, once, unfold};
+use prost::Message;
+use tokio::sync::oneshot;
+use tonic::service::Routes;
+use tonic::{Request, Response, Status, Streaming};
+use warpcube_door::is_query;
+
+use crate::error::Refusal;
+use crate::guard::guard;
+use crate::http::only_statement;
+use crate::shared::Shared;
+use crate::statements::{Encode, Rows};
+use prepared::Prepared;
+
+/// The rows of a result as they go out.
+type RowStream = <Service as FlightService>::DoGetStream;
+
+/// The service; all its calls are behind the guard.
+pub(crate) fn routes(shared: &Arc<Shared>) -> Router {
+    let service = Service { shared: shared.clone(), prepared: Prepared::default(), info: catalog::sql_info() };
+    let server = FlightServiceServer::new(service).max_decoding_message_size(shared.body_max);
+    Routes::new(server).into_axum_router().layer(from_fn_with_state(shared.clone(), guard))
+}
+
+struct Service {
+    shared: Arc<Shared>,
+    prepared: Prepared,
+    info: SqlInfoData,
+}
+
+impl Service {
+    /// Where a result is fetched.
+    fn info(&self, request: Request<FlightDescriptor>, schema: Option<&Schema>, ticket: Vec<u8>) -> FlightInfoResult {
+        let mut info = FlightInfo::new()
+            .with_endpoint(FlightEndpoint::new().with_ticket(Ticket::new(ticket)))
+            .with_descriptor(request.into_inner())
+            .with_total_records(-1)
+            .with_total_bytes(-1);
+        if let Some(schema) = schema {
+            info = info.try_with_schema(schema).map_err(|error| Status::internal(error.to_string()))?;
+        }
+        Ok(Response::new(info))
+    }
+
+    /// The columns of a query; none of any other statement, which has not run yet.
+    async fn columns(&self, sql: &str) -> Result<Option<SchemaRef>, Status> {
+        match is_query(sql) {
+            true => self.shared.statements.plan(sql.to_string()).await.map(Some).map_err(Status::from),
+            false => Ok(None),
+        }
+    }
+
+    /// Runs a statement and sends its rows.
+    async fn rows(&self, sql: String) -> Result<Response<RowStream>, Status> {
+        let (tell, told) = oneshot::channel();
+        let begin = move |schema: &SchemaRef, _: bool| {
+            // Its reader waits for it, unless the client has gone away.
+            let _ = tell.send(schema.clone());
+            Ok(Box::new(Ok) as Encode<RecordBatch>)
+        };
+        let mut rows = self.shared.statements.start(sql, begin).await?;
+        let Ok(schema) = told.await else {
+            let failed = rows.next().await.and_then(Result::err);
+            return Err(failed.map_or_else(|| Status::internal("a statement without columns"), Status::from));
+        };
+        let metrics = self.shared.metrics.clone();
+        let batches = unfold(rows, |mut rows: Rows<RecordBatch>| async move {
+            let batch = rows.next().await?.map_err(|refusal| FlightError::from(Status::from(refusal)));
+            Some((batch, rows))
+        });
+        let encoder = FlightDataEncoderBuilder::new()
+            .with_schema(schema)
+            .with_dictionary_handling(DictionaryHandling::Resend)
+            .build(batches);
+        let sent = encoder.map(move |data| {
+            let data = data?;
+            metrics.add_bytes(data.data_header.len() + data.data_body.len());
+            Ok(data)
+        });
+        Ok(Response::new(sent.boxed()))
+    }
+
+    /// Runs a statement for its effects. Gives how many rows it has written, -1 where it does not say.
+    async fn update(&self, sql: String) -> Result<i64, Status> {
+        let begin = move |_: &SchemaRef, counts: bool| {
+            let count = move |rows: Option<RecordBatch>| Ok(rows.filter(|_| counts).and_then(|rows| written(&rows)));
+            Ok(Box::new(count) as Encode<i64>)
+        };
+        let mut rows = self.shared.statements.start(sql, begin).await?;
+        let mut written = None;
+        while let Some(piece) = rows.next().await {
+            written = Some(written.unwrap_or(0) + piece?);
+        }
+        Ok(written.unwrap_or(-1))
+    }
+
+    /// One batch as the answer of a call.
+    fn batch(&self, batch: arrow_flight::error::Result<RecordBatch>) -> Result<Response<RowStream>, Status> {
+        let batch = batch.map_err(Status::from)?;
+        let rows = FlightDataEncoderBuilder::new().with_schema(batch.schema()).build(once(async move { Ok(batch) }));
+        Ok(Response::new(rows.map(|data| data.map_err(Status::from)).boxed()))
+    }
+}
+
+type FlightInfoResult = Result<Response<FlightInfo>, Status>;
+
+/// The count in the only column of a statement that counts.
+fn written(rows: &RecordBatch) -> Option<i64> {
+    let counts = rows.columns().first()?;
+    let unsigned = counts.as_primitive_opt::<UInt64Type>().map(|counts| counts.values().iter().sum::<u64>());
+    let signed = || counts.as_primitive_opt::<Int64Type>().map(|counts| counts.values().iter().sum());
+    unsigned.map(|count| i64::try_from(count).unwrap_or(i64::MAX)).or_else(signed)
+}
+
+/// The one statement of a text.
+fn statement(text: &str) -> Result<String, Status> {
+    only_statement(text).map(|(sql, _)| sql).map_err(Status::from)
+}
+
+fn no_transactions(id: Option<&Bytes>) -> Result<(), Status> {
+    match id {
+        Some(id) if !id.is_empty() => Err(Status::unimplemented("SRV-007 there are no transactions")),
+        _ => Ok(()),
+    }
+}
+
+#[tonic::async_trait]
+impl FlightSqlService for Service {
+    type FlightService = Service;
+
+    /// Gives the token as a bearer's: clients that log in with a user and a password have sent it as the password.
+    async fn do_handshake(
+        &self,
+        request: Request<Streaming<HandshakeRequest>>,
+    ) -> Result<Response<BoxStream<'static, Result<HandshakeResponse, Status>>>, Status> {
+        drop(request);
+        let payload = Bytes::from(self.shared.token.text().to_string());
+        let bearer = format!("Bearer {}", self.shared.token.text());
+        let answer = HandshakeResponse { protocol_version: 0, payload };
+        let mut response = Response::new(once(async move { Ok(answer) }).boxed());
+        let mut bearer =
+            bearer.parse::<tonic::metadata::AsciiMetadataValue>().map_err(|_| Status::internal("no token"))?;
+        bearer.set_sensitive(true);
+        response.metadata_mut().insert("authorization", bearer);
+        Ok(response)
+    }
+
+    async fn get_flight_info_statement(
+        &self,
+        query: CommandStatementQuery,
+        request: Request<FlightDescriptor>,
+    ) -> FlightInfoResult {
+        no_transactions(query.transaction_id.as_ref())?;
+        let sql = statement(&query.query)?;
+        let schema = self.columns(&sql).await?;
+        let ticket = TicketStatementQuery { statement_handle: self.shared.seal.close(&sql).into() };
+        self.info(request, schema.as_deref(), ticket.as_any().encode_to_vec())
+    }
+
+    async fn do_get_statement(
+        &self,
+        ticket: TicketStatementQuery,
+        _: Request<Ticket>,
+    ) -> Result<Response<RowStream>, Status> {
+        let sql = self.shared.seal.open(&ticket.statement_handle);
+        self.rows(sql.ok_or_else(|| Refusal::request("the ticket is none of this server"))?).await
+    }
+
+    async fn do_put_statement_update(
+        &self,
+        command: CommandStatementUpdate,
+        _: Request<PeekableFlightDataStream>,
+    ) -> Result<i64, Status> {
+        no_transactions(command.transaction_id.as_ref())?;
+        self.update(statement(&command.query)?).await
+    }
+
+    async fn do_action_create_prepared_statement(
+        &self,
+        query: ActionCreatePreparedStatementRequest,
+        _: Request<Action>,
+    ) -> Result<ActionCreatePreparedStatementResult, Status> {
+        no_transactions(query.transaction_id.as_ref())?;
+        let sql = statement(&query.query)?;
+        let parameters = warpcube_door::parameter_count(&sql);
+        // The columns of a query with parameters may depend on their types.
+        let dataset = if parameters == 0 { self.columns(&sql).await? } else { None };
+        let dataset_schema = dataset.map_or_else(|| Ok(Bytes::new()), |schema| encoded(&schema))?;
+        let parameter_schema = encoded(&parameters::schema(parameters))?;
+        let prepared_statement_handle = self.prepared.add(sql)?;
+        Ok(ActionCreatePreparedStatementResult { prepared_statement_handle, dataset_schema, parameter_schema })
+    }
+
+    async fn do_action_close_prepared_statement(
+        &self,
+        query: ActionClosePreparedStatementRequest,
+        _: Request<Action>,
+    ) -> Result<(), Status> {
+        self.prepared.remove(&query.prepared_statement_handle);
+        Ok(())
+    }
+
+    async fn do_put_prepared_statement_query(
+        &self,
+        query: CommandPreparedStatementQuery,
+        request: Request<PeekableFlightDataStream>,
+    ) -> Result<DoPutPreparedStatementResult, Status> {
+        let rows = parameters::read(request.into_inner(), self.shared.body_max).await?;
+        self.prepared.bind(&query.prepared_statement_handle, rows.unwrap_or_default())?;
+        Ok(DoPutPreparedStatementResult { prepared_statement_handle: Some(query.prepared_statement_handle) })
+    }
+
+    async fn get_flight_info_prepared_statement(
+        &self,
+        query: CommandPreparedStatementQuery,
+        request: Request<FlightDescriptor>,
+    ) -> FlightInfoResult {
+        let sql = self.prepared.query(&query.prepared_statement_handle)?;
+        let schema = self.columns(&sql).await?;
+        // The ticket has the values that are bound now.
+        let ticket = TicketStatementQuery { statement_handle: self.shared.seal.close(&sql).into() };
+        self.info(request, schema.as_deref(), ticket.as_any().encode_to_vec())
+    }
+
+    async fn do_put_prepared_statement_update(
+        &self,
+        command: CommandPreparedStatementUpdate,
+        request: Request<PeekableFlightDataStream>,
+    ) -> Result<i64, Status> {
+        let handle = command.prepared_statement_handle;
+        if let Some(rows) = parameters::read(request.into_inner(), self.shared.body_max).await? {
+            self.prepared.bind(&handle, rows)?;
+        }
+        let mut written = -1;
+        for sql in self.prepared.updates(&handle)? {
+            let more = self.update(sql).await?;
+            written = if written < 0 || more < 0 { more } else { written + more };
+        }
+        Ok(written)
+    }
+
+    async fn get_flight_info_catalogs(
+        &self,
+        query: CommandGetCatalogs,
+        request: Request<FlightDescriptor>,
+    ) -> FlightInfoResult {
+        let ticket = query.as_any().encode_to_vec();
+        self.info(request, Some(&query.into_builder().schema()), ticket)
+    }
+
+    async fn do_get_catalogs(
+        &self,
+        query: CommandGetCatalogs,
+        _: Request<Ticket>,
+    ) -> Result<Response<RowStream>, Status> {
+        self.batch(catalog::catalogs(&self.shared.statements, query).await?)
+    }
+
+    async fn get_flight_info_schemas(
+        &self,
+        query: CommandGetDbSchemas,
+        request: Request<FlightDescriptor>,
+    ) -> FlightInfoResult {
+        let ticket = query.as_any().encode_to_vec();
+        self.info(request, Some(&query.into_builder().schema()), ticket)
+    }
+
+    async fn do_get_schemas(
+        &self,
+        query: CommandGetDbSchemas,
+        _: Request<Ticket>,
+    ) -> Result<Response<RowStream>, Status> {
+        self.batch(catalog::schemas(&self.shared.statements, query).await?)
+    }
+
+    async fn get_flight_info_tables(
+        &self,
+        query: CommandGetTables,
+        request: Request<FlightDescriptor>,
+    ) -> FlightInfoResult {
+        let ticket = query.as_any().encode_to_vec();
+        self.info(request, Some(&query.into_builder().schema()), ticket)
+    }
+
+    async fn do_get_tables(&self, query: CommandGetTables, _: Request<Ticket>) -> Result<Response<RowStream>, Status> {
+        self.batch(catalog::tables(&self.shared.statements, query).await?)
+    }
+
+    async fn get_flight_info_table_types(
+        &self,
+        query: CommandGetTableTypes,
+        request: Request<FlightDescriptor>,
+    ) -> FlightInfoResult {
+        let ticket = query.as_any().encode_to_vec();
+        self.info(request, Some(&query.into_builder().schema()), ticket)
+    }
+
+    async fn do_get_table_types(
+        &self,
+        query: CommandGetTableTypes,
+        _: Request<Ticket>,
+    ) -> Result<Response<RowStream>, Status> {
+        self.batch(catalog::table_types(query))
+    }
+
+    async fn get_flight_info_sql_info(
+        &self,
+        query: CommandGetSqlInfo,
+        request: Request<FlightDescriptor>,
+    ) -> FlightInfoResult {
+        let ticket = query.as_any().encode_to_vec();
+        self.info(request, Some(&query.into_builder(&self.info).schema()), ticket)
+    }
+
+    async fn do_get_sql_info(
+        &self,
+        query: CommandGetSqlInfo,
+        _: Request<Ticket>,
+    ) -> Result<Response<RowStream>, Status> {
+        self.batch(query.into_builder(&self.info).build())
+    }
+
+    async fn register_sql_info(&self, _: i32, _: &SqlInfo) {}
+}
+
+/// A schema as a message of Arrow.
+fn encoded(schema: &Schema) -> Result<Bytes, Status> {
+    let options = arrow::ipc::writer::IpcWriteOptions::default();
+    let message: Result<IpcMessage, _> = SchemaAsIpc::new(schema, &options).try_into();
+    message.map(|message| message.0).map_err(|error| Status::internal(error.to_string()))
+}
