@@ -14,7 +14,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 use tracing::info;
-use warpcube_sql::{Database, SqlError, StatementReport};
+use warpcube_sql::{Database, SqlError, StatementKind, StatementReport};
 
 use crate::error::Refusal;
 use crate::metrics::{Metrics, Outcome};
@@ -73,18 +73,21 @@ impl Statements {
         self.places.clone().acquire_owned().await.map_err(|_| Refusal::busy("the server ends"))
     }
 
-    /// The columns of a query, which is planned and does not run.
+    /// The columns of a query, which is planned and does not run; none of any other statement.
     ///
     /// # Errors
     /// Those of [`Statements::start`], and of the query.
-    pub(crate) async fn plan(&self, sql: String) -> Result<SchemaRef, Refusal> {
+    pub(crate) async fn plan(&self, sql: String) -> Result<Option<SchemaRef>, Refusal> {
         let _place = self.place().await?;
         let connection = self.database.connect();
         let threads = self.crew.threads();
         let planned = threads.as_ref().and_then(|threads| {
             threads.spawn(async move {
+                if connection.kind_of(&sql) == StatementKind::Command {
+                    return Ok(None);
+                }
                 let execution = connection.execute(&sql).await;
-                execution.map(|execution| execution.schema).map_err(|error| Refusal::of_statement(error, &sql))
+                execution.map(|execution| Some(execution.schema)).map_err(|error| Refusal::of_statement(error, &sql))
             })
         });
         let mut planned = Aborted(planned.ok_or_else(|| Refusal::busy("the server ends"))?);

@@ -78,7 +78,7 @@ pub(super) async fn tables(
 async fn columns(statements: &Statements, name: &[String]) -> Result<Schema, Status> {
     let name: Vec<String> = name.iter().map(|part| format!("\"{}\"", part.replace('"', "\"\""))).collect();
     let planned = statements.plan(format!("SELECT * FROM {}", name.join("."))).await;
-    Ok(planned.map_or_else(|_| Schema::empty(), |schema| schema.as_ref().clone()))
+    Ok(planned.ok().flatten().map_or_else(Schema::empty, |schema| schema.as_ref().clone()))
 }
 
 pub(super) fn table_types(query: CommandGetTableTypes) -> FlightResult<RecordBatch> {

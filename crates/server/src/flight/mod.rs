@@ -35,7 +35,6 @@ use prost::Message;
 use tokio::sync::oneshot;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
-use warpcube_door::is_query;
 
 use crate::error::Refusal;
 use crate::guard::guard;
@@ -76,10 +75,7 @@ impl Service {
 
     /// The columns of a query; none of any other statement, which has not run yet.
     async fn columns(&self, sql: &str) -> Result<Option<SchemaRef>, Status> {
-        match is_query(sql) {
-            true => self.shared.statements.plan(sql.to_string()).await.map(Some).map_err(Status::from),
-            false => Ok(None),
-        }
+        self.shared.statements.plan(sql.to_string()).await.map_err(Status::from)
     }
 
     /// Runs a statement and sends its rows.
