@@ -15,6 +15,9 @@ pub enum Parameters {
     Named(BTreeMap<String, String>),
 }
 
+/// The largest number of a parameter, as PostgreSQL has it.
+const PLACES_MAX: usize = 65_535;
+
 /// A parameter of a statement.
 #[derive(Debug, Clone, PartialEq)]
 enum Parameter {
@@ -98,8 +101,8 @@ fn parameters(sql: &str) -> Vec<(usize, usize, Parameter)> {
                 };
                 let name = &sql[word.range.clone()];
                 let parameter = match name.parse::<usize>() {
-                    Ok(number) => Parameter::Place(number.wrapping_sub(1)),
-                    Err(_) => Parameter::Name(name.to_string()),
+                    Ok(number @ 1..=PLACES_MAX) => Parameter::Place(number - 1),
+                    _ => Parameter::Name(name.to_string()),
                 };
                 found.push((range.start, word.range.end, parameter));
             }
@@ -107,4 +110,19 @@ fn parameters(sql: &str) -> Vec<(usize, usize, Parameter)> {
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_no_parameter_has_are_names() {
+        assert_eq!(parameter_count("SELECT ?, $3, $name"), 3);
+        for text in ["SELECT $0", "SELECT $65536", "SELECT $3000000000", "SELECT $99999999999999999999"] {
+            assert_eq!(parameter_count(text), 0, "{text}");
+            assert!(bind(text, &Parameters::Ordered(vec!["1".into()])).is_err(), "{text}");
+        }
+        assert_eq!(bind("SELECT $1", &Parameters::Ordered(vec!["1".into()])), Ok("SELECT 1".into()));
+    }
 }

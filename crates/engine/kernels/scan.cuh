@@ -289,25 +289,13 @@ WC_DEVICE void wc_add_halves(uint32_t* low, uint32_t* high, uint64_t value) {
     if (up != 0) atomicAdd(high, up);
 }
 
-// A block's cache of cells: an entry is the first one's that asks for it; zero owns nothing. A thread whose first rows
-// seldom find an entry of theirs asks no more.
-struct WcCache {
-    enum : uint32_t { ROWS = 64, HITS = 10, HIT = 1u << 16, ON = 1u << 30, OFF = 1u << 31 };
-    uint32_t* owners;
-    uint32_t state = 0;  // rows that have asked, and above them how many of these found theirs
-
-    WC_INLINE bool owns(uint32_t entry, uint32_t owner) {
-        if (state == OFF) return false;
-        uint32_t found = owners[entry];
-        if (found == 0) found = wc_compare_swap(owners + entry, 0u, owner);
-        const bool is_own = found == 0 || found == owner;
-        if (state < ON) {
-            state += is_own ? HIT + 1 : 1;
-            if (state % HIT == ROWS) state = state / HIT < HITS ? OFF : ON;
-        }
-        return is_own;
-    }
-};
+// Whether an entry of a block's cache of cells is the owner's: it is the first one's that asks for it. Zero owns
+// nothing.
+WC_DEVICE bool wc_owns(uint32_t* entry, uint32_t owner) {
+    uint32_t found = *entry;
+    if (found == 0) found = wc_compare_swap(entry, 0u, owner);
+    return found == 0 || found == owner;
+}
 
 // Adds to a cell of a block's cache, or to that of the table in global memory.
 WC_DEVICE void wc_add_cached(bool is_cached, uint32_t* low, uint32_t* high, uint64_t* cell, uint64_t value) {

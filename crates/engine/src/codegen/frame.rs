@@ -155,7 +155,7 @@ impl BoundSink {
             let _ = writeln!(
                 before,
                 "    uint32_t* const cached = (uint32_t*)(shared + {offset});
-    WcCache cache{{cached + {}}};
+    uint32_t* const owners = cached + {};
     for (uint32_t at = threadIdx.x; at < {}; at += blockDim.x) cached[at] = 0;
     __syncthreads();",
                 2 * entries * count,
@@ -174,8 +174,8 @@ impl BoundSink {
                 after,
                 "    __syncthreads();
     for (uint32_t entry = threadIdx.x; entry < {entries}; entry += blockDim.x) {{
-        if (cache.owners[entry] == 0) continue;
-        const uint64_t place = cache.owners[entry] - 1;
+        if (owners[entry] == 0) continue;
+        const uint64_t place = owners[entry] - 1;
 {mark}"
             );
             for (index, op) in ops.iter().enumerate() {

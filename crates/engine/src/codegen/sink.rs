@@ -101,7 +101,7 @@ impl BoundSink {
 fn enter_cache(rows: &mut RowWriter, bound: &BoundGroups, place: &str) {
     if bound.cached > 0 {
         rows.line(&format!("const uint32_t entry = (uint32_t)({place}) & {};", bound.cached - 1));
-        rows.line(&format!("const bool is_cached = cache.owns(entry, (uint32_t)({place}) + 1);"));
+        rows.line(&format!("const bool is_cached = wc_owns(owners + entry, (uint32_t)({place}) + 1);"));
     }
 }
 

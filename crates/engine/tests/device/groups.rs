@@ -59,9 +59,22 @@ fn crowded_groups_are_summed_a_block_in_halves() {
     let calls = || vec![sum(reg(1), DataType::Int64), sum(convert(reg(2), Ty::I64), DataType::Int64), count()];
     let fragment = single(3, vec![], vec![(reg(0), DataType::Int64)], calls());
     let report = check_orders(&fragment, &[&table(21_000, 300, |key| key as i64 - 150)]);
-    assert!(report.program().unwrap().source().contains("wc_add_halves(low"), "sums are in shared memory");
+    assert!(report.program().unwrap().source().contains("uint8_t* const marks"), "sums are in shared memory");
     let sparse = check(&fragment, &[&table(7_000, 300, |key| key as i64)]);
-    assert!(!sparse.program().unwrap().source().contains("wc_add_halves(low"), "sums are in global memory");
+    assert!(!sparse.program().unwrap().source().contains("uint8_t* const marks"), "sums are in global memory");
+}
+
+#[test]
+fn rows_of_common_groups_meet_in_a_cache_of_the_block() {
+    // Half of the rows fall into one group, the others into 5,000: by key and hashed, with extremes and doubles.
+    let skewed = |spread: i64| move |key: u64| if key < 2_500 { 7 } else { key as i64 * spread };
+    for spread in [1, 1 << 40] {
+        let double = sum(convert(reg(1), Ty::F64), DataType::Float64);
+        let calls = [all_aggregates(), vec![double]].concat();
+        let fragment = single(3, vec![], vec![(reg(0), DataType::Int64)], calls);
+        let report = check_orders(&fragment, &[&table(12_000, 5_000, skewed(spread))]);
+        assert!(report.program().unwrap().source().contains("= wc_owns(owners"), "{spread}");
+    }
 }
 
 #[test]

@@ -14,10 +14,10 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{ScalarValue, TableReference};
-use datafusion::error::{DataFusionError, Result};
+use datafusion::common::{Column, ScalarValue, TableReference};
+use datafusion::error::Result;
 use datafusion::logical_expr::expr::InList;
-use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, Subquery};
+use datafusion::logical_expr::{Between, BinaryExpr, Expr, LogicalPlan, Operator, Subquery, WindowFunctionDefinition};
 use quick_cache::sync::Cache;
 use warpcube_column::is_string;
 
@@ -217,16 +217,14 @@ impl Found {
                         self.look_at(subquery, !outer_ref_columns.is_empty())?;
                     }
                     let Some(filter) = filter else { return Ok(TreeNodeRecursion::Continue) };
-                    let is_number = |data_type: &DataType| {
-                        Ok::<_, DataFusionError>(*data_type == DataType::UInt64 && numbers(&filter.input)?)
-                    };
                     for (column, parameter) in comparisons(expr) {
                         let Some((number, data_type)) = parameter_of(parameter) else { continue };
                         let parameter = self.parameters.entry(number).or_default();
                         let is_same = *parameter.data_type.get_or_insert_with(|| data_type.clone()) == data_type;
-                        let of_column = column.get_type(filter.input.schema())?;
-                        let is_fit = is_same && of_column == data_type && is_exact(&data_type);
-                        parameter.compared += usize::from(is_fit && !is_number(&data_type)?);
+                        let place = filter.input.schema().index_of_column(column)?;
+                        let of_column = filter.input.schema().field(place).data_type();
+                        let is_fit = is_same && *of_column == data_type && is_exact(&data_type);
+                        parameter.compared += usize::from(is_fit && !is_of_window(&filter.input, place));
                     }
                     Ok(TreeNodeRecursion::Continue)
                 })
@@ -252,9 +250,34 @@ fn aggregates(plan: &LogicalPlan) -> Result<bool> {
     plan.exists(|plan| Ok(matches!(plan, LogicalPlan::Aggregate(_))))
 }
 
-/// Whether there is a window in a plan.
-fn numbers(plan: &LogicalPlan) -> Result<bool> {
-    plan.exists(|plan| Ok(matches!(plan, LogicalPlan::Window(_))))
+/// Whether the column at this place of a plan is what a function of windows gives, as numbers of rows are.
+fn is_of_window(plan: &LogicalPlan, place: usize) -> bool {
+    match plan {
+        LogicalPlan::Window(window) => match place.checked_sub(window.input.schema().fields().len()) {
+            None => is_of_window(&window.input, place),
+            Some(call) => window.window_expr.get(call).is_some_and(|call| match unaliased(call) {
+                Expr::WindowFunction(function) => matches!(function.fun, WindowFunctionDefinition::WindowUDF(_)),
+                _ => false,
+            }),
+        },
+        LogicalPlan::Projection(projection) => {
+            let column = projection.expr.get(place).and_then(|expr| unaliased(expr).try_as_col());
+            let place = column.and_then(|column| projection.input.schema().index_of_column(column).ok());
+            place.is_some_and(|place| is_of_window(&projection.input, place))
+        }
+        LogicalPlan::SubqueryAlias(alias) => is_of_window(&alias.input, place),
+        LogicalPlan::Filter(filter) => is_of_window(&filter.input, place),
+        LogicalPlan::Sort(sort) => is_of_window(&sort.input, place),
+        _ => false,
+    }
+}
+
+/// What an expression is beneath its names.
+fn unaliased(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Alias(alias) => unaliased(&alias.expr),
+        expr => expr,
+    }
 }
 
 /// Whether nothing is lost, and nothing is unequal to itself, in comparisons of a type.
@@ -265,23 +288,25 @@ fn is_exact(data_type: &DataType) -> bool {
 }
 
 /// What an expression compares columns with, if it does nothing else.
-fn comparisons(expr: &Expr) -> Vec<(&Expr, &Expr)> {
+fn comparisons(expr: &Expr) -> Vec<(&Column, &Expr)> {
     use Operator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
-    let of_column = |column: &Expr| matches!(column, Expr::Column(_));
     match expr {
         Expr::BinaryExpr(BinaryExpr { left, op: Eq | NotEq | Lt | LtEq | Gt | GtEq, right }) => {
-            match (of_column(left), of_column(right)) {
-                (true, _) => vec![(left, right)],
-                (_, true) => vec![(right, left)],
+            match (left.try_as_col(), right.try_as_col()) {
+                (Some(column), _) => vec![(column, right.as_ref())],
+                (_, Some(column)) => vec![(column, left.as_ref())],
                 _ => Vec::new(),
             }
         }
-        Expr::Between(Between { expr, low, high, .. }) if of_column(expr) => vec![(expr, low), (expr, high)],
-        Expr::InList(InList { expr, list, .. }) if of_column(expr) => {
-            list.iter().map(|item| (expr.as_ref(), item)).collect()
+        Expr::Between(Between { expr, low, high, .. }) => {
+            expr.try_as_col().map_or_else(Vec::new, |column| vec![(column, low.as_ref()), (column, high.as_ref())])
         }
-        Expr::Like(like) if of_column(&like.expr) && like.escape_char.is_none() => {
-            vec![(&like.expr, &like.pattern)]
+        Expr::InList(InList { expr, list, .. }) => {
+            let column = expr.try_as_col();
+            column.map_or_else(Vec::new, |column| list.iter().map(|item| (column, item)).collect())
+        }
+        Expr::Like(like) if like.escape_char.is_none() => {
+            like.expr.try_as_col().map_or_else(Vec::new, |column| vec![(column, like.pattern.as_ref())])
         }
         _ => Vec::new(),
     }
@@ -297,24 +322,34 @@ fn parameter_of(expr: &Expr) -> Option<(usize, DataType)> {
 #[cfg(test)]
 mod tests {
     use arrow::datatypes::Field;
+    use datafusion::functions_aggregate::sum::sum_udaf;
     use datafusion::functions_window::expr_fn::row_number;
-    use datafusion::logical_expr::expr::Placeholder;
+    use datafusion::logical_expr::expr::{Placeholder, WindowFunction};
     use datafusion::logical_expr::{LogicalPlanBuilder, ident, lit};
+    use datafusion::prelude::SessionContext;
 
     use super::*;
 
     #[test]
     fn numbers_of_rows_are_compared_with_constants() {
-        let of = |data_type: DataType, column: &str| {
+        let total = WindowFunction::new(WindowFunctionDefinition::AggregateUDF(sum_udaf()), vec![ident("column1")]);
+        let of = |function: Expr, data_type: DataType, column: &str| {
             let field = Arc::new(Field::new("", data_type, true));
             let parameter = Expr::Placeholder(Placeholder::new_with_field("$1".into(), Some(field)));
             let values = LogicalPlanBuilder::values(vec![vec![lit(1_i64)]]).unwrap();
-            let numbered = values.window(vec![row_number()]).unwrap();
-            let filtered = numbered.filter(ident(column).lt_eq(parameter)).unwrap().build().unwrap();
+            let name = function.schema_name().to_string();
+            let numbered = values.window(vec![function]).unwrap();
+            let named = numbered.project(vec![ident("column1"), ident(name).alias("n")]).unwrap().alias("t").unwrap();
+            let filtered = named.filter(ident(column).lt_eq(parameter)).unwrap().build().unwrap();
             parameters(&filtered, 1).unwrap()
         };
-        assert_eq!(of(DataType::Int64, "column1"), [Some(DataType::Int64)]);
-        assert_eq!(of(DataType::UInt64, &row_number().schema_name().to_string()), [None]);
+        // Numbers of rows are BIGINT here, and UInt64 in DataFusion.
+        let signed = crate::mend::ranks::functions(&SessionContext::new().state()).remove(0);
+        let signed = Expr::from(WindowFunction::new(WindowFunctionDefinition::WindowUDF(Arc::new(signed)), vec![]));
+        assert_eq!(of(row_number(), DataType::Int64, "column1"), [Some(DataType::Int64)]);
+        assert_eq!(of(row_number(), DataType::UInt64, "n"), [None]);
+        assert_eq!(of(signed, DataType::Int64, "n"), [None]);
+        assert_eq!(of(Expr::from(total), DataType::Int64, "n"), [Some(DataType::Int64)]);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use arrow::datatypes::Schema;
 use datafusion::catalog::Session;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use tokio::sync::OnceCell;
@@ -19,6 +19,7 @@ use tokio::sync::OnceCell;
 use super::exec::{SharedExec, WithExec};
 use super::output::Output;
 use super::{Shared, split};
+use crate::walk::Walk;
 
 /// A physical plan with the outputs that it reads.
 pub(crate) struct Physical {
@@ -38,12 +39,32 @@ impl Physical {
     }
 }
 
+/// Whether a join has lists, structs or maps for keys. DataFusion 55.2 filters the other side by bounds of the keys, and
+/// takes NULLs within for the largest in bounds and for the smallest in comparisons: rows are lost.
+fn joins_nested(plan: &LogicalPlan) -> Result<bool> {
+    plan.exists(|plan| {
+        let LogicalPlan::Join(join) = plan else { return Ok(false) };
+        let is_nested = |key: &Expr| Ok::<_, DataFusionError>(key.get_type(join.left.schema())?.is_nested());
+        join.on.iter().try_fold(false, |found, (key, _)| Ok(found || is_nested(key)?))
+    })
+}
+
 /// The physical plan of a statement under a state.
 pub(crate) async fn physical(
     planner: DefaultPhysicalPlanner,
     plan: &LogicalPlan,
     state: &SessionState,
 ) -> Result<Physical> {
+    let narrow;
+    let state = match joins_nested(plan)? {
+        true => {
+            let mut without = state.clone();
+            without.config_mut().options_mut().optimizer.enable_join_dynamic_filter_pushdown = false;
+            narrow = without;
+            &narrow
+        }
+        false => state,
+    };
     let (query, tables) = split(plan.clone())?;
     if tables.is_empty() {
         return Ok(Physical { query: planner.create_physical_plan(plan, state).await?, outputs: Vec::new() });

@@ -11,11 +11,10 @@ use datafusion::sql::sqlparser::ast::{
     AlterColumnOperation, AlterTable, AlterTableOperation, CastKind, ColumnDef, DataType, Expr, Ident, ObjectName,
     RenameTableNameKind, Statement as SqlStatement, Value,
 };
-use datafusion::sql::sqlparser::parser::Parser;
 
 use super::changes::found_table;
 use super::declared::{Declared, DeclaredKey};
-use super::dialect::SessionDialect;
+use super::dialect::{SessionDialect, parser_of};
 use super::items::{each_name, folded};
 use crate::error::{Result, SqlError};
 use crate::memory_table::MemoryTable;
@@ -102,7 +101,7 @@ impl Draft {
             declared.keys.push(DeclaredKey { is_primary, columns });
         }
         for text in table.checks() {
-            let parsed = Parser::new(&SessionDialect).try_with_sql(text).and_then(|mut parser| parser.parse_expr());
+            let parsed = parser_of(text).and_then(|mut parser| parser.parse_expr());
             declared.checks.push(parsed.map_err(|error| SqlError::Internal(format!("{error} in {text}")))?);
         }
         let mut columns = Vec::new();

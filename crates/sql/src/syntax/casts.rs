@@ -7,10 +7,9 @@
 use datafusion::sql::sqlparser::ast::{
     CastKind, DataType, Expr, FunctionArg, FunctionArgExpr, TypedString, Value, ValueWithSpan,
 };
-use datafusion::sql::sqlparser::parser::Parser;
 
 use super::call;
-use super::dialect::SessionDialect;
+use super::dialect::parser_of;
 use crate::error::{Result, SqlError};
 use crate::extension_types::ExtensionType;
 use crate::words::sql_name;
@@ -101,6 +100,6 @@ fn bytes(data_type: &DataType, value: &Value) -> Result<Option<Value>> {
 /// The name of a type as CAST takes it; none if it cannot be written.
 pub(super) fn written_type(data_type: &arrow::datatypes::DataType) -> Option<String> {
     let name = sql_name(data_type);
-    let parsed = Parser::new(&SessionDialect).try_with_sql(&name).and_then(|mut parser| parser.parse_data_type());
+    let parsed = parser_of(&name).and_then(|mut parser| parser.parse_data_type());
     parsed.is_ok().then_some(name)
 }

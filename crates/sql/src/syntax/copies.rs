@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
 use super::casts::written_type;
-use super::dialect::SessionDialect;
+use super::dialect::{SessionDialect, parser_of};
 use super::expansions::read_for;
 use super::items::{constant, folded};
 use super::spelled;
@@ -296,8 +296,11 @@ fn parse(state: &SessionState, sql: &str) -> Result<Option<Copy>> {
         false => match bare_options(&mut parser).map_err(syntax)? {
             options if !options.is_empty() => Some(options),
             _ if with => return Err(SqlError::Syntax("expected (, and options".into())),
-            // The name of a device tells no format.
-            _ => (is_from || !columns.is_empty() || file.starts_with("/dev/")).then(Vec::new),
+            _ => {
+                // The name of a device tells no format.
+                let ends = matches!(parser.peek_token_ref().token, Token::EOF | Token::SemiColon);
+                (is_from || !columns.is_empty() || ends && file.starts_with("/dev/")).then(Vec::new)
+            }
         },
     };
     if options.is_some() {
@@ -354,10 +357,7 @@ fn syntax(error: ParserError) -> SqlError {
 }
 
 fn query(text: &str) -> Result<Box<Query>> {
-    Parser::new(&SessionDialect)
-        .try_with_sql(text)
-        .and_then(|mut parser| parser.parse_query())
-        .map_err(|error| syntax(error).bare())
+    parser_of(text).and_then(|mut parser| parser.parse_query()).map_err(|error| syntax(error).bare())
 }
 
 fn refused(name: &str, why: &str) -> SqlError {

@@ -3,10 +3,9 @@
 use datafusion::datasource::TableType;
 use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName};
-use datafusion::sql::sqlparser::parser::Parser;
 
 use super::changes::found_table;
-use super::dialect::SessionDialect;
+use super::dialect::parser_of;
 use super::items::constant;
 use super::temporary;
 use crate::default_schema::{LASTING, SCHEMA};
@@ -51,7 +50,7 @@ fn shown(sql: &str) -> Option<ObjectName> {
         rest = if is_next { rest[end..].trim_start() } else { return None };
     }
     let rest = rest.trim_end().trim_end_matches(';');
-    Parser::new(&SessionDialect).try_with_sql(rest).and_then(|mut parser| parser.parse_object_name(false)).ok()
+    parser_of(rest).and_then(|mut parser| parser.parse_object_name(false)).ok()
 }
 
 /// The statement that makes a table in memory, without its rows.

@@ -33,9 +33,28 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
-use datafusion::sql::sqlparser::tokenizer::Token;
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 use super::{call, lambdas, statements};
+
+/// A parser of a text, whose strings may be written and read again ([`keep_strings`]).
+pub(crate) fn parser_of(text: &str) -> Result<Parser<'static>, ParserError> {
+    let mut tokens = Tokenizer::new(&SessionDialect, text).tokenize_with_location()?;
+    keep_strings(&mut tokens);
+    Ok(Parser::new(&SessionDialect).with_tokens_with_locations(tokens))
+}
+
+/// Makes strings with two quotes in a row, or one behind a backslash, those of `E'…'`. sqlparser 0.62 writes such a
+/// string of a tree with fewer quotes than it has: what stands behind them would be read as SQL.
+pub(super) fn keep_strings(tokens: &mut [TokenWithSpan]) {
+    for token in tokens {
+        if let Token::SingleQuotedString(text) = &mut token.token
+            && (text.contains("''") || text.contains("\\'"))
+        {
+            token.token = Token::EscapedStringLiteral(std::mem::take(text));
+        }
+    }
+}
 
 /// The generic dialect, mended.
 #[derive(Debug)]

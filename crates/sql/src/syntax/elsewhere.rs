@@ -127,7 +127,17 @@ pub(super) fn as_ours(state: &SessionState, sql: &str) -> Result<Option<String>>
         && verb == "set"
         && let Some((_, ours)) = SETTINGS.iter().find(|(theirs, _)| theirs == name)
     {
-        return Ok(Some(format!("{}{ours}{}", &sql[..token.range.start], &sql[token.range.end..])));
+        let mut value = sql[token.range.end..].to_string();
+        // A number alone is one of milliseconds.
+        if name == "statement_timeout"
+            && let [.., last] = tokens.as_slice()
+            && sql[last.range.clone()].parse::<u64>().is_ok_and(|count| count > 0)
+        {
+            let digits = last.range.start - token.range.end..last.range.end - token.range.end;
+            let quoted = format!("'{} ms'", &value[digits.clone()]);
+            value.replace_range(digits, &quoted);
+        }
+        return Ok(Some(format!("{}{ours}{value}", &sql[..token.range.start])));
     }
     let is_it = |theirs: &str| theirs.split(' ').eq(words.iter().take(theirs.split(' ').count()).map(String::as_str));
     match REFUSED.iter().find(|(theirs, _)| is_it(theirs)) {

@@ -24,7 +24,7 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Token;
 
-use super::dialect::SessionDialect;
+use super::dialect::parser_of;
 use super::items::{self, folded};
 use super::relations::{self, parts};
 use super::{call, rows, statement_of, visits};
@@ -256,7 +256,7 @@ fn table_of(text: &str) -> String {
         let name = parser.parse_object_name(false)?;
         parser.expect_token(&Token::EOF).map(|_| name)
     };
-    let parsed = Parser::new(&SessionDialect).try_with_sql(text).and_then(|mut parser| whole(&mut parser));
+    let parsed = parser_of(text).and_then(|mut parser| whole(&mut parser));
     parsed.map_or_else(|_| Ident::with_quote('"', text).to_string(), |name| name.to_string())
 }
 

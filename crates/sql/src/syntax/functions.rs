@@ -17,9 +17,9 @@ use datafusion::sql::sqlparser::ast::{
     FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, NullTreatment, ObjectName, Query,
     TableFactor, UnaryOperator, Value, VisitorMut,
 };
-use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::parser::ParserError;
 
-use super::dialect::SessionDialect;
+use super::dialect::parser_of;
 use super::items::folded;
 use super::lambdas;
 use super::rows::check_copied;
@@ -67,7 +67,7 @@ static REWRITINGS: LazyLock<HashMap<String, Vec<Rewriting>>> = LazyLock::new(|| 
 });
 
 fn expression_of(text: &str) -> std::result::Result<Expr, ParserError> {
-    Parser::new(&SessionDialect).try_with_sql(text)?.parse_expr()
+    parser_of(text)?.parse_expr()
 }
 
 /// The number of a placeholder, from 0.

@@ -7,6 +7,7 @@
 //! twice. `SET VARIABLE x = 1` makes such a macro (`variables.rs`).
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::ops::ControlFlow;
 
 use datafusion::common::TableReference;
@@ -17,10 +18,9 @@ use datafusion::sql::sqlparser::ast::{
     MacroDefinition, ObjectName, ObjectNamePart, SelectItem, SetExpr, Statement as SqlStatement, TableFactor,
     TableFunctionArgs, Value, VisitMut, Visitor, VisitorMut,
 };
-use datafusion::sql::sqlparser::parser::Parser;
 use futures::FutureExt;
 
-use super::dialect::SessionDialect;
+use super::dialect::parser_of;
 use super::expansions::{alias, subquery};
 use super::items::{constant, folded};
 use super::{function_tables, functions, statement_of, visits};
@@ -89,19 +89,20 @@ pub(super) fn dropped(sql: &str) -> Option<String> {
     };
     let [name] = rest else { return None };
     let name = name.trim_end_matches(';');
-    let parsed = Parser::new(&SessionDialect).try_with_sql(name).and_then(|mut it| it.parse_object_name(false)).ok()?;
+    let parsed = parser_of(name).and_then(|mut it| it.parse_object_name(false)).ok()?;
     Some(format!("DROP VIEW {exists}{}", called(&parsed)?))
 }
 
-/// Writes out calls of macros, of variables and of the functions that name tables by texts.
+/// Writes out calls of macros, of variables and of the functions that name tables by texts; gives whether there were any.
 ///
 /// # Errors
 /// [`SqlError::Planning`] for arguments that a macro does not take, [`SqlError::Unsupported`] for macros that are too
 /// deep or too long.
-pub(super) fn write_out(state: &SessionState, parsed: &mut ParsedStatement) -> Result<()> {
-    match super::visit(parsed, &mut Calls { state, depth: 0, places: 0 }) {
+pub(super) fn write_out(state: &SessionState, parsed: &mut ParsedStatement) -> Result<bool> {
+    let mut calls = Calls { state, depth: 0, places: 0, has_found: false };
+    match super::visit(parsed, &mut calls) {
         ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Continue(()) => Ok(calls.has_found),
     }
 }
 
@@ -157,7 +158,7 @@ fn variable(call: &Function) -> Result<Option<ObjectName>> {
 enum Found {
     /// The view of a macro without arguments.
     View(ObjectName),
-    Macro(Vec<MacroArg>, MacroDefinition),
+    Macro(Vec<MacroArg>, Box<MacroDefinition>),
 }
 
 struct Calls<'a> {
@@ -166,6 +167,8 @@ struct Calls<'a> {
     depth: usize,
     /// How many operands arguments have where they stand.
     places: usize,
+    /// Whether a macro was called.
+    has_found: bool,
 }
 
 impl Calls<'_> {
@@ -193,7 +196,7 @@ impl Calls<'_> {
         let Some(statement) = text.and_then(|text| parsed(&text)) else { return Some(Found::View(view)) };
         match *statement {
             SqlStatement::CreateMacro { args, temporary, definition, .. } if temporary || args.is_some() => {
-                Some(Found::Macro(args.unwrap_or_default(), definition))
+                Some(Found::Macro(args.unwrap_or_default(), Box::new(definition)))
             }
             _ => Some(Found::View(view)),
         }
@@ -237,12 +240,12 @@ impl Calls<'_> {
         let variable = variable(call)?;
         let is_variable = variable.is_some();
         let name = variable.unwrap_or_else(|| call.name.clone());
-        let (args, definition) = match self.found(&name) {
+        let found = self.found(&name);
+        self.has_found |= found.is_some();
+        let (args, definition) = match found {
             Some(Found::Macro(args, definition)) => (args, definition),
             Some(Found::View(view)) if given.is_empty() && call.over.is_none() && call.filter.is_none() => {
-                let query = Parser::new(&SessionDialect)
-                    .try_with_sql(&format!("SELECT * FROM {view}"))
-                    .and_then(|mut parser| parser.parse_query());
+                let query = parser_of(&format!("SELECT * FROM {view}")).and_then(|mut parser| parser.parse_query());
                 return Ok(query.ok().map(Expr::Subquery));
             }
             Some(Found::View(_)) => {
@@ -251,7 +254,7 @@ impl Calls<'_> {
             None if is_variable => return Ok(Some(Expr::value(Value::Null))),
             None => return Ok(None),
         };
-        let MacroDefinition::Expr(mut body) = definition else {
+        let MacroDefinition::Expr(mut body) = *definition else {
             return Err(SqlError::Planning(format!("macro {name} gives a table: FROM {name}(…)")));
         };
         self.applied(&name, &args, if is_variable { &[] } else { given }, &mut body)?;
@@ -272,19 +275,23 @@ impl Calls<'_> {
         };
         let own = named.clone().or_else(|| Some(alias(&folded(name.0.last()?.as_ident()?))));
         if let Some(query) = function_tables::by_text(self.state, name, given)? {
+            self.has_found = true;
             *factor = subquery(false, query, own);
             let done = visits::visit_mut(factor, self);
             return done.break_value().map_or(Ok(()), Err);
         }
-        match self.found(name) {
-            Some(Found::Macro(args, MacroDefinition::Table(mut query))) => {
+        let found = self.found(name);
+        self.has_found |= found.is_some();
+        match found {
+            Some(Found::Macro(args, definition)) => {
+                let MacroDefinition::Table(mut query) = *definition else {
+                    let reason = format!("macro {name} gives a value and no table: SELECT {name}(…)");
+                    return Err(SqlError::Planning(reason));
+                };
                 self.applied(name, &args, given, query.as_mut())?;
                 let reads_beside = given.iter().any(|argument| !matches!(value_of(argument), Some(Expr::Value(_))));
                 *factor = subquery(reads_beside, query, own);
                 Ok(())
-            }
-            Some(Found::Macro(..)) => {
-                Err(SqlError::Planning(format!("macro {name} gives a value and no table: SELECT {name}(…)")))
             }
             Some(Found::View(view)) if given.is_empty() => {
                 if let TableFactor::Table { name, alias, args, .. } = factor {
@@ -353,8 +360,8 @@ fn bound(name: &ObjectName, args: &[MacroArg], given: &[FunctionArg]) -> Result<
     }
     for arg in args {
         let parameter = folded(&arg.name);
-        if !values.contains_key(&parameter) {
-            values.insert(parameter, arg.default_expr.clone().ok_or_else(wrong)?);
+        if let Entry::Vacant(missing) = values.entry(parameter) {
+            missing.insert(arg.default_expr.clone().ok_or_else(wrong)?);
         }
     }
     Ok(values)

@@ -78,7 +78,7 @@ pub(crate) use altered::{Altered, altered};
 pub(crate) use beside::beside;
 pub(crate) use changes::{column_name, found_table};
 pub(crate) use declared::{Declared, DeclaredKey};
-pub(crate) use dialect::SessionDialect;
+pub(crate) use dialect::{SessionDialect, parser_of};
 pub(crate) use functions::other_functions;
 pub(crate) use items::{
     about_repeated_names, distinguish, in_own_names, is_about_repeated_names, result_name, shown_name,
@@ -189,14 +189,17 @@ fn read(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
     let settings = state.config_options().extensions.get::<Settings>();
     let limit = settings.map_or_else(|| Settings::default().depth_limit, |settings| settings.depth_limit);
     shape::settle(&mut parsed, limit)?;
-    if sql.contains('.') {
+    // What a macro brings along may have any form.
+    let has_macros = macros::write_out(state, &mut parsed)?;
+    if has_macros || sql.contains('.') {
         methods::as_calls(&mut parsed);
     }
-    macros::write_out(state, &mut parsed)?;
-    readers::as_names(&mut parsed, sql);
+    if has_macros || readers::are_in(sql) {
+        readers::as_names(&mut parsed);
+    }
     temporary::with_lasting(state, &mut parsed);
     // A comprehension of lists has lambdas, too, and so has `* LIKE`.
-    if sql.contains("->") || sql.contains('[') || sql.contains('*') {
+    if has_macros || sql.contains("->") || sql.contains('[') || sql.contains('*') {
         functions::with_lambdas(state, &mut parsed);
     }
     Ok(parsed)
@@ -237,6 +240,7 @@ fn statement_of(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
     let limit = state.config_options().sql_parser.recursion_limit.get();
     let tokens = Tokenizer::new(&SessionDialect, sql).tokenize_with_location().map_err(ParserError::from);
     let mut tokens = tokens.map_err(DataFusionError::from)?;
+    dialect::keep_strings(&mut tokens);
     spelled::put(state, sql, &mut tokens);
     expansions::read_for(&mut tokens)?;
     let builder = DFParserBuilder::new(tokens).with_dialect(&SessionDialect).with_recursion_limit(limit);

@@ -11,10 +11,9 @@ use datafusion::sql::sqlparser::ast::{
     Distinct, Expr, GroupByExpr, Ident, OrderBy, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, SetQuantifier,
     TableFactor, TableWithJoins, Value,
 };
-use datafusion::sql::sqlparser::parser::Parser;
 
-use super::dialect::SessionDialect;
-use super::items::{MARK, column_name, folded};
+use super::dialect::parser_of;
+use super::items::{MARK, column_name, each_name, folded};
 use super::names::spreads;
 
 /// How many columns a query has; none where that is not known of its text.
@@ -68,8 +67,20 @@ pub(super) fn beside_unnest(query: &mut Query) {
         };
         matches!(key, Expr::Value(_)) || select.projection.iter().any(is_it)
     };
+    // What a name of an item is part of is found among the columns of the items.
+    let has_alias = |key: &Expr| {
+        let mut found = false;
+        each_name(&mut key.clone(), &mut |name| {
+            let is_it = |item: &SelectItem| match item {
+                SelectItem::ExprWithAlias { alias, .. } => is_called(name, &folded(alias)),
+                _ => false,
+            };
+            found |= select.projection.iter().any(is_it);
+        });
+        found
+    };
     let mut hidden = Vec::new();
-    for key in keys.iter_mut().filter(|key| !is_item(&key.expr)) {
+    for key in keys.iter_mut().filter(|key| !is_item(&key.expr) && !has_alias(&key.expr)) {
         let alias = Ident::with_quote('"', format!("{MARK}key{}", hidden.len()));
         let expr = std::mem::replace(&mut key.expr, Expr::Identifier(alias.clone()));
         hidden.push((alias, expr));
@@ -79,7 +90,7 @@ pub(super) fn beside_unnest(query: &mut Query) {
     }
     let names: Vec<String> = hidden.iter().map(|(name, _)| name.to_string()).collect();
     let around = format!("SELECT * EXCLUDE ({}) FROM (SELECT 1)", names.join(", "));
-    let parsed = Parser::new(&SessionDialect).try_with_sql(&around).and_then(|mut parser| parser.parse_query());
+    let parsed = parser_of(&around).and_then(|mut parser| parser.parse_query());
     let Ok(mut around) = parsed else { return };
     select.projection.extend(hidden.into_iter().map(|(alias, expr)| SelectItem::ExprWithAlias { expr, alias }));
     if let SetExpr::Select(select) = around.body.as_mut()

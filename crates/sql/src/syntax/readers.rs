@@ -31,12 +31,15 @@ pub(crate) fn read_by(function: &str) -> Option<&'static str> {
 /// Part of the names of all functions that read files, in lower case.
 const MARKS: [&str; 2] = ["read_", "parquet_scan"];
 
-/// Reads calls as names; `sql` is the statement's text.
-pub(super) fn as_names(parsed: &mut ParsedStatement, sql: &str) {
+/// Whether calls may be in the text of a statement.
+pub(super) fn are_in(sql: &str) -> bool {
     let text = sql.to_ascii_lowercase();
-    if MARKS.iter().any(|mark| text.contains(mark)) {
-        let _ = super::visit(parsed, &mut Calls);
-    }
+    MARKS.iter().any(|mark| text.contains(mark))
+}
+
+/// Reads calls as names.
+pub(super) fn as_names(parsed: &mut ParsedStatement) {
+    let _ = super::visit(parsed, &mut Calls);
 }
 
 struct Calls;

@@ -13,9 +13,8 @@ use datafusion::sql::sqlparser::ast::{
     CastKind, DataType, Expr, Ident, Query, SelectItem, SetExpr, SetOperator, SetQuantifier, Statement, TimezoneInfo,
     TypedString, Value, Values, VisitorMut,
 };
-use datafusion::sql::sqlparser::parser::Parser;
 
-use super::dialect::SessionDialect;
+use super::dialect::parser_of;
 use super::visits::has_query;
 use crate::error::{Result, SqlError};
 
@@ -149,7 +148,7 @@ fn dates_as_timestamps(values: &mut Values) {
 
 /// `SELECT cell AS column1, …`.
 fn select(cells: Vec<Expr>) -> Result<SetExpr> {
-    let parser = Parser::new(&SessionDialect).try_with_sql("SELECT 1");
+    let parser = parser_of("SELECT 1");
     let parsed = parser.and_then(|mut parser| parser.parse_query());
     let mut body = parsed.map_err(|error| SqlError::Internal(error.to_string()))?.body;
     if let SetExpr::Select(select) = body.as_mut() {

@@ -45,6 +45,7 @@ pub(super) async fn as_macro(state: &SessionState, sql: &str) -> Result<Option<S
     let value = match schema.field(0).data_type() {
         // Constants of these types have no other.
         DataType::Boolean | DataType::Int64 | DataType::Utf8 | DataType::Utf8View => value,
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => value,
         DataType::Null => "CAST(NULL AS VARCHAR)".into(),
         _ => format!("CAST({value} AS {})", type_name(schema.field(0))),
     };
@@ -95,6 +96,12 @@ fn literal(value: &ScalarValue) -> Result<String> {
         ScalarValue::Boolean(Some(value)) => value.to_string(),
         ScalarValue::Utf8(Some(text)) | ScalarValue::LargeUtf8(Some(text)) | ScalarValue::Utf8View(Some(text)) => {
             constant(text)
+        }
+        ScalarValue::Binary(Some(bytes))
+        | ScalarValue::LargeBinary(Some(bytes))
+        | ScalarValue::BinaryView(Some(bytes)) => {
+            let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("X'{digits}'")
         }
         ScalarValue::List(lists) => format!("[{}]", list(&lists.value(0))?.join(", ")),
         ScalarValue::Struct(row) => {

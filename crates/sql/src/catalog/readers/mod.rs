@@ -11,10 +11,9 @@ mod options;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, UnaryOperator, Value,
 };
-use datafusion::sql::sqlparser::parser::Parser;
 
 use crate::error::{Result, SqlError};
-use crate::syntax::{SessionDialect, read_by};
+use crate::syntax::{parser_of, read_by};
 pub(super) use open::open;
 pub(super) use options::{NULL_TEXTS, Reading};
 
@@ -27,7 +26,7 @@ pub(super) fn called(name: &str) -> Result<Option<Reading>> {
     let Some((function, file_type)) = call.and_then(|(function, _)| Some((function, read_by(function)?))) else {
         return Ok(None);
     };
-    let parsed = Parser::new(&SessionDialect).try_with_sql(name).and_then(|mut parser| parser.parse_expr());
+    let parsed = parser_of(name).and_then(|mut parser| parser.parse_expr());
     let Ok(Expr::Function(call)) = parsed else { return Ok(None) };
     let FunctionArguments::List(list) = &call.args else { return Ok(None) };
     Reading::of_call(function, file_type, &list.args).map(Some)

@@ -2,9 +2,8 @@
 
 use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::{Expr, Insert, Query, SetExpr, TableObject, Values};
-use datafusion::sql::sqlparser::parser::Parser;
 
-use super::super::dialect::SessionDialect;
+use super::super::dialect::parser_of;
 use super::super::items::folded;
 use super::parts::{self, default_of, found, is_default};
 use super::refuse;
@@ -89,7 +88,7 @@ pub(super) async fn complete(state: &SessionState, insert: &mut Insert) -> Resul
         Some(source) => source,
         // DEFAULT VALUES.
         None => {
-            let parser = Parser::new(&SessionDialect).try_with_sql("VALUES (DEFAULT)");
+            let parser = parser_of("VALUES (DEFAULT)");
             let parsed = parser.and_then(|mut parser| parser.parse_query());
             let mut query = parsed.map_err(|error| SqlError::Internal(error.to_string()))?;
             if let SetExpr::Values(Values { rows, .. }) = query.body.as_mut()

@@ -14,10 +14,9 @@ use datafusion::sql::sqlparser::ast::{
     OnInsert, Query, SqliteOnConflict, Statement as SqlStatement, TableAliasColumnDef, TableFactor, TableObject,
     Visitor, VisitorMut,
 };
-use datafusion::sql::sqlparser::parser::Parser;
 
 use super::super::casts::written_type;
-use super::super::dialect::SessionDialect;
+use super::super::dialect::parser_of;
 use super::super::expansions;
 use super::super::items::{each_name, folded};
 use super::super::rows::check_copied;
@@ -169,7 +168,7 @@ impl Conflict {
              VALUES ({values})",
             on.join(" AND ")
         );
-        let parsed = Parser::new(&SessionDialect).try_with_sql(&text).and_then(|mut parser| parser.parse_statement());
+        let parsed = parser_of(&text).and_then(|mut parser| parser.parse_statement());
         let mut merge = match parsed.map_err(|error| SqlError::Internal(format!("{error} in {text}")))? {
             SqlStatement::Merge(merge) => merge,
             other => return Err(SqlError::Internal(format!("{other} is no MERGE"))),

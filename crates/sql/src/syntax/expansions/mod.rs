@@ -37,13 +37,12 @@ use datafusion::sql::sqlparser::ast::{
     Expr, FromTable, Ident, Insert, ObjectName, Query, Select, SetExpr, Statement as SqlStatement, TableAlias,
     TableFactor, TableObject, TableWithJoins, UpdateTableFromKind, VisitorMut, With,
 };
-use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::TokenWithSpan;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::changes::found_table;
-use super::dialect::SessionDialect;
+use super::dialect::parser_of;
 use super::function_tables;
 use super::items::{about_repeated_names, folded, is_about_repeated_names};
 use super::names;
@@ -523,13 +522,13 @@ async fn settled(state: &SessionState, mut query: Box<Query>, scopes: &[With]) -
 
 /// A query by its text.
 fn query_of(text: &str) -> Result<Box<Query>> {
-    let parsed = Parser::new(&SessionDialect).try_with_sql(text).and_then(|mut parser| parser.parse_query());
+    let parsed = parser_of(text).and_then(|mut parser| parser.parse_query());
     parsed.map_err(|error| SqlError::Internal(format!("{error} in {text}")))
 }
 
 /// A condition by its text.
 pub(super) fn condition_of(text: &str) -> Result<Expr> {
-    let parsed = Parser::new(&SessionDialect).try_with_sql(text).and_then(|mut parser| parser.parse_expr());
+    let parsed = parser_of(text).and_then(|mut parser| parser.parse_expr());
     parsed.map_err(|error| SqlError::Internal(format!("{error} in {text}")))
 }
 
