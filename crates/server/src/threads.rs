@@ -110,8 +110,13 @@ mod tests {
     fn threads_that_are_kept_are_replaced() {
         let crew = Crew::new(|| Builder::new_multi_thread().worker_threads(1).enable_all().build()).unwrap();
         let first = crew.threads().unwrap();
-        let (release, kept) = channel::<()>();
-        let busy = first.spawn(async move { kept.recv() }).unwrap();
+        let ((release, kept), (began, begins)) = (channel::<()>(), channel());
+        let busy = first.spawn(async move {
+            began.send(()).unwrap();
+            kept.recv()
+        });
+        let busy = busy.unwrap();
+        begins.recv().unwrap();
         busy.abort();
         crew.give_up(busy.abort_handle());
         assert!(Arc::ptr_eq(&first, &crew.threads().unwrap()), "it has a moment to end");

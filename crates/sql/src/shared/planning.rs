@@ -39,8 +39,8 @@ impl Physical {
     }
 }
 
-/// Whether a join has lists, structs or maps for keys. DataFusion 55.2 filters the other side by bounds of the keys, and
-/// takes NULLs within for the largest in bounds and for the smallest in comparisons: rows are lost.
+/// Whether a join has lists, structs or maps for keys. DataFusion 55.2 filters the other side by bounds of the keys,
+/// and takes NULLs within for the largest in bounds and for the smallest in comparisons: rows are lost.
 fn joins_nested(plan: &LogicalPlan) -> Result<bool> {
     plan.exists(|plan| {
         let LogicalPlan::Join(join) = plan else { return Ok(false) };

@@ -93,7 +93,8 @@ pub(super) fn dropped(sql: &str) -> Option<String> {
     Some(format!("DROP VIEW {exists}{}", called(&parsed)?))
 }
 
-/// Writes out calls of macros, of variables and of the functions that name tables by texts; gives whether there were any.
+/// Writes out calls of macros, of variables and of the functions that name tables by texts; gives whether there were
+/// any.
 ///
 /// # Errors
 /// [`SqlError::Planning`] for arguments that a macro does not take, [`SqlError::Unsupported`] for macros that are too

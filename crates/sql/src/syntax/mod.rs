@@ -189,9 +189,12 @@ fn read(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
     let settings = state.config_options().extensions.get::<Settings>();
     let limit = settings.map_or_else(|| Settings::default().depth_limit, |settings| settings.depth_limit);
     shape::settle(&mut parsed, limit)?;
-    // What a macro brings along may have any form.
+    // Macros are methods, too, and what they bring along may have any form.
+    if sql.contains('.') {
+        methods::as_calls(&mut parsed);
+    }
     let has_macros = macros::write_out(state, &mut parsed)?;
-    if has_macros || sql.contains('.') {
+    if has_macros {
         methods::as_calls(&mut parsed);
     }
     if has_macros || readers::are_in(sql) {

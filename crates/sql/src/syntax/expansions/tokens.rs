@@ -209,7 +209,10 @@ fn name_created_columns(tokens: &mut Vec<TokenWithSpan>) {
     let token_at = |number: usize| words.get(number).map(|at| &tokens[*at].token);
     let made = (0..6).find(|number| keyword_at(*number) == Some(Keyword::TABLE));
     let (Some(Keyword::CREATE), Some(made)) = (keyword_at(0), made) else { return };
-    let Some(open) = (made..words.len()).find(|number| token_at(*number) == Some(&Token::LParen)) else { return };
+    // Parentheses behind AS are the query's.
+    let is_it = |number: &usize| token_at(*number) == Some(&Token::LParen) || keyword_at(*number) == Some(Keyword::AS);
+    let open = (made..words.len()).find(is_it).filter(|number| token_at(*number) == Some(&Token::LParen));
+    let Some(open) = open else { return };
     let Some(close) = closing(tokens, words[open]).and_then(|at| words.binary_search(&at).ok()) else { return };
     let is_name = |number: usize| matches!(token_at(number), Some(Token::Word(_)));
     let is_list = (open + 1..close).all(|number| match (number - open) % 2 {
