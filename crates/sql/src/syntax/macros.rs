@@ -68,8 +68,9 @@ pub(super) fn is_one(view: &CreateView) -> bool {
     last.is_some_and(|name| name.value.ends_with("()"))
 }
 
-/// The text of `DROP VIEW` for a `DROP MACRO`, or DROP FUNCTION; none of other statements.
-pub(super) fn dropped(sql: &str) -> Option<String> {
+/// The text of `DROP VIEW` for a `DROP MACRO`, or DROP FUNCTION; none of other statements, and of functions that a
+/// program has registered.
+pub(super) fn dropped(state: &SessionState, sql: &str) -> Option<String> {
     let mut words = sql.split_whitespace();
     let mut is =
         |words_of: &[&str]| words.next().is_some_and(|next| words_of.iter().any(|it| next.eq_ignore_ascii_case(it)));
@@ -90,6 +91,8 @@ pub(super) fn dropped(sql: &str) -> Option<String> {
     let [name] = rest else { return None };
     let name = name.trim_end_matches(';');
     let parsed = parser_of(name).and_then(|mut it| it.parse_object_name(false)).ok()?;
+    let own = folded(parsed.0.last()?.as_ident()?);
+    (!state.scalar_functions().contains_key(&own)).then_some(())?;
     Some(format!("DROP VIEW {exists}{}", called(&parsed)?))
 }
 

@@ -228,7 +228,7 @@ fn parse_generic(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
     if let Some(copy) = copies::to_file(state, sql)? {
         return Ok(copy);
     }
-    if let Some(dropped) = macros::dropped(sql) {
+    if let Some(dropped) = macros::dropped(state, sql) {
         return parse_generic(state, &dropped);
     }
     let statement = statement_of(state, sql)?;
