@@ -4,6 +4,8 @@
 //! gives its rows, as Arrow batches or in a format ([`writers`]).
 
 mod parameters;
+mod threads;
 pub mod writers;
 
 pub use parameters::{Parameters, bind, parameter_count};
+pub use threads::{Crew, MakeThreads, Threads};

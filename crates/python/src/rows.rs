@@ -15,10 +15,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList};
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::task::JoinHandle;
-use warpcube::{Connection, Execution, GivenTables, Progress, SqlError, StatementReport};
+use warpcube::{Connection, Execution, GivenTables, Progress, SqlError, StatementReport, Threads};
 
 use crate::errors::raised;
-use crate::runtime::{TICK, Threads, done_within, give_up, threads};
+use crate::runtime::{TICK, done_within, ended, give_up, threads};
 use crate::values::Converter;
 
 /// How long a statement whose time is over has to say so itself.
@@ -80,7 +80,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.report.cancel().cancel();
         if let Some(task) = self.task.take().filter(|task| !task.is_finished()) {
-            give_up(task);
+            give_up(&task);
         }
     }
 }
@@ -145,7 +145,8 @@ impl Rows {
                     return;
                 }
             }
-        })?;
+        });
+        let task = task.ok_or_else(ended)?;
         let running = Some(Running { messages, report, task: Some(task), time, _threads: threads });
         Ok(Rows::from(
             sql,

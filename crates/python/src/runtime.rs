@@ -1,74 +1,40 @@
 //! The threads that statements run on, and waiting for them from Python.
 //!
 //! A statement may keep every thread busy without a pause. So its time is watched by the thread that waits for it, and
-//! where one that was given up does not end, the next statements get threads of their own.
+//! where one that was given up does not end, the next statements get threads of their own ([`Crew`]).
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll, Wake};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
-use warpcube::{Database, WeakDatabase};
+use warpcube::{Crew, Database, Threads, WeakDatabase};
 
 /// How often a waiting thread looks for Ctrl-C.
 pub(crate) const TICK: Duration = Duration::from_millis(50);
-/// How long work that was given up may go on before it gets the threads to itself.
-const GRACE: Duration = Duration::from_millis(100);
-
-/// Threads that go with whatever still runs on them.
-pub(crate) struct Threads(Option<Runtime>);
-
-impl Threads {
-    fn new() -> Option<Arc<Threads>> {
-        warpcube::runtime().ok().map(|runtime| Arc::new(Threads(Some(runtime))))
-    }
-
-    /// Starts work.
-    pub(crate) fn spawn<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = T> + Send + 'static,
-    ) -> PyResult<JoinHandle<T>> {
-        Ok(self.0.as_ref().ok_or_else(ended)?.spawn(work))
-    }
-}
-
-impl Drop for Threads {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.0.take() {
-            runtime.shutdown_background();
-        }
-    }
-}
-
-/// Tells whether work has ended.
-type HasEnded = Box<dyn Fn() -> bool + Send>;
-
 /// What the process has.
 struct Shared {
     process: u32,
-    /// None once the interpreter ends.
-    threads: Option<Arc<Threads>>,
-    /// Work that was given up on these threads, and when.
-    given_up: Vec<(Instant, HasEnded)>,
+    /// None if no threads can be made.
+    crew: Option<Crew>,
 }
 
-static SHARED: OnceLock<Mutex<Shared>> = OnceLock::new();
+static SHARED: OnceLock<Shared> = OnceLock::new();
 
 /// The databases that are open, while something holds them.
 static DATABASES: Mutex<Vec<WeakDatabase>> = Mutex::new(Vec::new());
 
-fn ended() -> PyErr {
+/// The error where there are no threads.
+pub(crate) fn ended() -> PyErr {
     PyRuntimeError::new_err("warpcube has no threads: none can be made, or the program ends")
 }
 
-fn shared() -> MutexGuard<'static, Shared> {
-    let make = || Mutex::new(Shared { process: std::process::id(), threads: Threads::new(), given_up: Vec::new() });
-    SHARED.get_or_init(make).lock().unwrap_or_else(PoisonError::into_inner)
+fn shared() -> &'static Shared {
+    SHARED.get_or_init(|| Shared { process: std::process::id(), crew: Crew::new(warpcube::runtime).ok() })
 }
 
 /// The threads; they are made when they are first asked for.
@@ -76,28 +42,22 @@ fn shared() -> MutexGuard<'static, Shared> {
 /// # Errors
 /// A forked child has none of its parent's threads, and nothing would ever run; so has an interpreter that ends.
 pub(crate) fn threads() -> PyResult<Arc<Threads>> {
-    let mut shared = shared();
+    let shared = shared();
     if shared.process != std::process::id() {
         return Err(PyRuntimeError::new_err(
             "this process was forked from one that uses warpcube, whose threads it does not have; start processes by \
              'spawn', as multiprocessing.set_start_method('spawn') does",
         ));
     }
-    shared.given_up.retain(|(_, has_ended)| !has_ended());
-    if shared.threads.is_some() && shared.given_up.iter().any(|(since, _)| since.elapsed() > GRACE) {
-        // The old ones go with the statements that are on them.
-        shared.threads = Threads::new();
-        shared.given_up.clear();
-    }
-    shared.threads.clone().ok_or_else(ended)
+    shared.crew.as_ref().and_then(Crew::threads).ok_or_else(ended)
 }
 
 /// Notes work that nobody waits for any more.
-pub(crate) fn give_up<T: Send + 'static>(task: JoinHandle<T>) {
+pub(crate) fn give_up<T>(task: &JoinHandle<T>) {
     task.abort();
-    let mut shared = shared();
-    if shared.process == std::process::id() && !task.is_finished() {
-        shared.given_up.push((Instant::now(), Box::new(move || task.is_finished())));
+    let shared = shared();
+    if let Some(crew) = shared.crew.as_ref().filter(|_| shared.process == std::process::id()) {
+        crew.give_up(task.abort_handle());
     }
 }
 
@@ -114,8 +74,8 @@ pub(crate) fn close_at_end(database: &Database) {
 pub(crate) fn shut_down(py: Python<'_>) {
     let databases = std::mem::take(&mut *DATABASES.lock().unwrap_or_else(PoisonError::into_inner));
     py.detach(|| databases.iter().filter_map(WeakDatabase::upgrade).for_each(|database| warpcube::close(&database)));
-    if SHARED.get().is_some() {
-        shared().threads = None;
+    if let Some(crew) = SHARED.get().and_then(|shared| shared.crew.as_ref()) {
+        crew.end(Duration::ZERO);
     }
 }
 
@@ -123,14 +83,14 @@ pub(crate) fn shut_down(py: Python<'_>) {
 /// exception to raise, as KeyboardInterrupt after Ctrl-C.
 pub(crate) fn wait<T: Send + 'static>(py: Python<'_>, work: impl Future<Output = T> + Send + 'static) -> PyResult<T> {
     let threads = threads()?;
-    let mut task = threads.spawn(work)?;
+    let mut task = threads.spawn(work).ok_or_else(ended)?;
     loop {
         match py.detach(|| done_within(Pin::new(&mut task), TICK)) {
             Some(Ok(done)) => return Ok(done),
             Some(Err(error)) => return Err(PyRuntimeError::new_err(error.to_string())),
             None => {
                 if let Err(raised) = py.check_signals() {
-                    give_up(task);
+                    give_up(&task);
                     return Err(raised);
                 }
             }

@@ -17,9 +17,8 @@ mod seal;
 mod server;
 mod shared;
 mod statements;
-mod threads;
 mod token;
 
 pub use error::ServerError;
 pub use server::{Server, ServerOptions, TokenPlace};
-pub use threads::MakeThreads;
+pub use warpcube_door::MakeThreads;

@@ -9,6 +9,7 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use warpcube_door::{Crew, MakeThreads};
 use warpcube_sql::Database;
 
 use crate::door::Protocol;
@@ -17,7 +18,6 @@ use crate::metrics::Metrics;
 use crate::seal::Seal;
 use crate::shared::Shared;
 use crate::statements::Statements;
-use crate::threads::{Crew, MakeThreads};
 use crate::token::{Token, Turnstile, WRONG};
 use crate::{door, flight, http};
 

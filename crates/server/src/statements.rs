@@ -14,11 +14,11 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 use tracing::info;
+use warpcube_door::Crew;
 use warpcube_sql::{Database, SqlError, StatementKind, StatementReport};
 
 use crate::error::Refusal;
 use crate::metrics::{Metrics, Outcome};
-use crate::threads::Crew;
 
 /// Pieces of a result that may wait for the client.
 const QUEUE: usize = 4;
@@ -28,6 +28,8 @@ const ROWS: usize = 1 << 16;
 const WAITING_MAX: u64 = 4096;
 /// The time for which a client may read nothing.
 const STALL: Duration = Duration::from_secs(300);
+/// How long idle threads have to end with the server.
+const IDLE_END: Duration = Duration::from_millis(200);
 /// How long a statement whose time is over has to say so itself: its threads may all be busy.
 const TIMEOUT_GRACE: Duration = Duration::from_millis(200);
 
@@ -61,7 +63,7 @@ impl Statements {
 
     /// Ends the threads of statements. Called outside of a runtime.
     pub(crate) fn end(&self) {
-        self.crew.end();
+        self.crew.end(IDLE_END);
     }
 
     /// Waits for a place.

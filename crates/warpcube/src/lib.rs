@@ -50,7 +50,7 @@ pub use exit::close;
 pub use host::working as runtime;
 pub use output::table_text;
 pub use program::program;
-pub use warpcube_door::{Parameters, bind};
+pub use warpcube_door::{Crew, Parameters, Threads, bind};
 pub use warpcube_sql::{
     Assignment, Budget, Cancel, Connection, CubeAnswer, CubeDefinition, CubeLoad, CubeQueryOptions, Database,
     DatabaseOptions, DatabaseSettings, DeviceChoice, DeviceSlot, Execution, FragmentReport, GivenRows, GivenTables,

@@ -37,7 +37,7 @@ const OWNED: [(&str, &[&str]); 25] = [
     ("datafusion-proto", &["sql"]),
     ("object_store", &["sql"]),
     ("parquet", &["sql", "door", "warpcube", "datagen"]),
-    ("tokio", &["sql", "bench", "server", "warpcube", "python"]),
+    ("tokio", &["sql", "bench", "door", "server", "warpcube", "python"]),
     ("tpcdsgen", &["datagen"]),
     ("tpcdsgen-arrow", &["datagen"]),
     ("tpchgen", &["datagen"]),

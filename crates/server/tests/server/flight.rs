@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
-use arrow::compute::concat_batches;
 use arrow_flight::FlightInfo;
 use arrow_flight::error::FlightError;
 use arrow_flight::sql::client::FlightSqlServiceClient;
@@ -13,7 +12,7 @@ use tonic::transport::{Channel, Endpoint};
 use warpcube_sql::StatementKind;
 
 use crate::harness::{ENDLESS, SILENT, Served};
-use crate::queries::STATEMENTS;
+use crate::queries::{STATEMENTS, whole};
 
 type Client = FlightSqlServiceClient<Channel>;
 
@@ -35,10 +34,6 @@ async fn fetched(client: &mut Client, info: FlightInfo) -> Result<Vec<RecordBatc
         batches.extend(stream.try_collect::<Vec<_>>().await?);
     }
     Ok(batches)
-}
-
-fn whole(batches: &[RecordBatch]) -> Option<RecordBatch> {
-    batches.first().map(|first| concat_batches(&first.schema(), batches).unwrap())
 }
 
 #[test]

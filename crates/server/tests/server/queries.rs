@@ -22,7 +22,8 @@ pub(crate) const STATEMENTS: [&str; 9] = [
     "SHOW TABLES",
 ];
 
-fn whole(batches: &[RecordBatch]) -> Option<RecordBatch> {
+/// All rows in one batch.
+pub(crate) fn whole(batches: &[RecordBatch]) -> Option<RecordBatch> {
     batches.first().map(|first| concat_batches(&first.schema(), batches).unwrap())
 }
 

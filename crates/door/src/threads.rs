@@ -13,21 +13,16 @@ use tokio::task::{AbortHandle, JoinHandle};
 
 /// How long a statement that was given up may go on before it gets the threads to itself.
 const GRACE: Duration = Duration::from_millis(100);
-/// How long idle threads have to end.
-const END: Duration = Duration::from_millis(200);
 
 /// Makes threads.
 pub type MakeThreads = fn() -> io::Result<Runtime>;
 
 /// Threads that go with whatever still runs on them.
-pub(crate) struct Threads(Option<Runtime>);
+pub struct Threads(Option<Runtime>);
 
 impl Threads {
     /// Starts work; none only if the threads are gone, which nobody has then.
-    pub(crate) fn spawn<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = T> + Send + 'static,
-    ) -> Option<JoinHandle<T>> {
+    pub fn spawn<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Option<JoinHandle<T>> {
         self.0.as_ref().map(|runtime| runtime.spawn(work))
     }
 }
@@ -41,7 +36,7 @@ impl Drop for Threads {
 }
 
 /// The threads of the statements that begin.
-pub(crate) struct Crew {
+pub struct Crew {
     make: MakeThreads,
     state: Mutex<State>,
 }
@@ -56,13 +51,13 @@ struct State {
 impl Crew {
     /// # Errors
     /// The system gives no threads.
-    pub(crate) fn new(make: MakeThreads) -> io::Result<Crew> {
+    pub fn new(make: MakeThreads) -> io::Result<Crew> {
         let threads = Some(Arc::new(Threads(Some(make()?))));
         Ok(Crew { make, state: Mutex::new(State { threads, given_up: Vec::new() }) })
     }
 
     /// The threads of the next statement; none once the server has ended.
-    pub(crate) fn threads(&self) -> Option<Arc<Threads>> {
+    pub fn threads(&self) -> Option<Arc<Threads>> {
         let mut state = self.lock();
         state.given_up.retain(|(_, task)| !task.is_finished());
         let is_kept = state.given_up.iter().any(|(since, _)| since.elapsed() > GRACE);
@@ -78,18 +73,18 @@ impl Crew {
     }
 
     /// Notes a statement that nobody waits for any more.
-    pub(crate) fn give_up(&self, task: AbortHandle) {
+    pub fn give_up(&self, task: AbortHandle) {
         if !task.is_finished() {
             self.lock().given_up.push((Instant::now(), task));
         }
     }
 
-    /// Ends the threads; idle ones are waited for. Called outside of a runtime.
-    pub(crate) fn end(&self) {
+    /// Ends the threads, for which idle ones have so long. Called outside of a runtime.
+    pub fn end(&self, patience: Duration) {
         let threads = self.lock().threads.take();
         let runtime = threads.and_then(Arc::into_inner).and_then(|mut threads| threads.0.take());
         if let Some(runtime) = runtime {
-            runtime.shutdown_timeout(END);
+            runtime.shutdown_timeout(patience);
         }
     }
 
@@ -129,7 +124,7 @@ mod tests {
         assert_eq!(done.recv_timeout(Duration::from_secs(60)), Ok(1));
         drop(release);
         drop((first, second));
-        crew.end();
+        crew.end(Duration::ZERO);
         assert!(crew.threads().is_none());
     }
 }
