@@ -115,11 +115,22 @@ fn believable(metadata: &ParquetMetaData) -> ParquetResult<ParquetMetaData> {
     Ok(metadata.clone().into_builder().set_row_groups(groups).build())
 }
 
-/// Readers of files whose footers have no statistics that mislead.
-#[derive(Debug)]
-pub(crate) struct BelievableFooters(pub(crate) Arc<dyn ParquetFileReaderFactory>);
+/// Readers of files without statistics that mislead.
+pub(crate) fn believable_footers(files: Arc<dyn ParquetFileReaderFactory>) -> ChangedFooters {
+    ChangedFooters { files, change: believable }
+}
 
-impl ParquetFileReaderFactory for BelievableFooters {
+/// How a footer is changed once it is read.
+pub(super) type Change = fn(&ParquetMetaData) -> ParquetResult<ParquetMetaData>;
+
+/// Readers of files that change their footers.
+#[derive(Debug)]
+pub(crate) struct ChangedFooters {
+    pub(super) files: Arc<dyn ParquetFileReaderFactory>,
+    pub(super) change: Change,
+}
+
+impl ParquetFileReaderFactory for ChangedFooters {
     fn create_reader(
         &self,
         partition: usize,
@@ -127,27 +138,30 @@ impl ParquetFileReaderFactory for BelievableFooters {
         metadata_size_hint: Option<usize>,
         metrics: &ExecutionPlanMetricsSet,
     ) -> DataFusionResult<Box<dyn AsyncFileReader + Send>> {
-        let reader = self.0.create_reader(partition, file, metadata_size_hint, metrics)?;
-        Ok(Box::new(BelievableFooter(reader)))
+        let reader = self.files.create_reader(partition, file, metadata_size_hint, metrics)?;
+        Ok(Box::new(ChangedFooter { reader, change: self.change }))
     }
 }
 
-struct BelievableFooter(Box<dyn AsyncFileReader + Send>);
+struct ChangedFooter {
+    reader: Box<dyn AsyncFileReader + Send>,
+    change: Change,
+}
 
-impl AsyncFileReader for BelievableFooter {
+impl AsyncFileReader for ChangedFooter {
     fn get_bytes(&mut self, range: Range<u64>) -> BoxFuture<'_, ParquetResult<Bytes>> {
-        self.0.get_bytes(range)
+        self.reader.get_bytes(range)
     }
 
     fn get_byte_ranges(&mut self, ranges: Vec<Range<u64>>) -> BoxFuture<'_, ParquetResult<Vec<Bytes>>> {
-        self.0.get_byte_ranges(ranges)
+        self.reader.get_byte_ranges(ranges)
     }
 
     fn get_metadata<'a>(
         &'a mut self,
         options: Option<&'a ArrowReaderOptions>,
     ) -> BoxFuture<'a, ParquetResult<Arc<ParquetMetaData>>> {
-        let read = self.0.get_metadata(options);
-        async move { Ok(Arc::new(believable(read.await?.as_ref())?)) }.boxed()
+        let (read, change) = (self.reader.get_metadata(options), self.change);
+        async move { Ok(Arc::new(change(read.await?.as_ref())?)) }.boxed()
     }
 }

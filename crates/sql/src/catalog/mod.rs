@@ -56,7 +56,7 @@ pub(crate) use extensions::extension_types;
 pub(crate) use file_contents::FileContents;
 pub(crate) use files::{ExternalTableFactory, check_received};
 pub(crate) use folders::{COLUMN_FILE_SUFFIX, files_of_set, replaceable_files};
-pub(crate) use footer_facts::{BelievableFooters, FooterFacts, Gaps};
+pub(crate) use footer_facts::{FooterFacts, Gaps, believable_footers};
 pub(crate) use given::among;
 pub use given::{GivenRows, GivenTables};
 pub(crate) use inserts::with_checked_inserts;

@@ -2,12 +2,11 @@
 //!
 //! A UUID becomes its text. An INTERVAL of Parquet is three unsigned numbers of 32 bits, little-endian: months, days
 //! and milliseconds. Arrow 59.3 reads days and milliseconds alone, so that footers hide the type from it
-//! ([`PlainBytes`]), and the 12 bytes are read here. Intervals within lists, structs and maps are refused: their months
+//! ([`plain`]), and the 12 bytes are read here. Intervals within lists, structs and maps are refused: their months
 //! would be lost.
 //!
 //! The file goes once Arrow reads months, and casts bytes of UUIDs to text.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, IntervalMonthDayNanoArray, StringArray};
@@ -16,36 +15,26 @@ use arrow::datatypes::{DataType, Field, FieldRef, IntervalMonthDayNano, Interval
 use datafusion::common::Result as DataFusionResult;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::config::ConfigOptions;
-use datafusion::datasource::listing::PartitionedFile;
-use datafusion::datasource::physical_plan::{
-    FileScanConfig, FileScanConfigBuilder, ParquetFileReaderFactory, ParquetSource,
-};
+use datafusion::datasource::physical_plan::{FileScanConfig, FileScanConfigBuilder, ParquetSource};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
-use datafusion::object_store::PutPayload;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_expr_adapter::{
     DefaultPhysicalExprAdapterFactory, PhysicalExprAdapter, PhysicalExprAdapterFactory,
 };
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
-use futures::FutureExt;
-use futures::future::BoxFuture;
-use parquet::arrow::arrow_reader::ArrowReaderOptions;
-use parquet::arrow::async_reader::AsyncFileReader;
 use parquet::basic::{ConvertedType, Type as PhysicalType};
 use parquet::errors::Result as ParquetResult;
 use parquet::file::metadata::{FileMetaData, ParquetMetaData};
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
+use super::footer_facts::ChangedFooters;
 use crate::error::SqlError;
 use crate::extension_types::ExtensionType;
 use crate::functions::uuid_of_bytes;
 use crate::walk::Walk;
-
-type Bytes = <PutPayload as IntoIterator>::Item;
 
 /// The type of intervals in tables.
 pub(super) const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
@@ -78,7 +67,8 @@ pub(crate) fn with_stored_values(plan: Arc<dyn ExecutionPlan>) -> DataFusionResu
     }
     let mut builder = FileScanConfigBuilder::from(scan.clone()).with_expr_adapter(Some(Arc::new(StoredValues)));
     if let Some(factory) = source.parquet_file_reader_factory().filter(|_| has_intervals) {
-        let plain = Arc::new(PlainBytes(factory.clone()));
+        // Footers tell columns of intervals as bytes.
+        let plain = Arc::new(ChangedFooters { files: factory.clone(), change: plain });
         // Bounds of intervals are none, and the page index is of the type that the footer had.
         let source = source.clone().with_enable_page_index(false).with_parquet_file_reader_factory(plain);
         builder = builder.with_source(Arc::new(source));
@@ -235,42 +225,6 @@ fn interval(bytes: &[u8]) -> DataFusionResult<IntervalMonthDayNano> {
         Some(IntervalMonthDayNano::new(months, days, i64::from(part(2)?) * 1_000_000))
     };
     read().ok_or_else(|| SqlError::Execution("overflow: an interval of a Parquet file".into()).into())
-}
-
-/// Readers of files whose footers tell columns of intervals as bytes.
-#[derive(Debug)]
-struct PlainBytes(Arc<dyn ParquetFileReaderFactory>);
-
-impl ParquetFileReaderFactory for PlainBytes {
-    fn create_reader(
-        &self,
-        partition: usize,
-        file: PartitionedFile,
-        metadata_size_hint: Option<usize>,
-        metrics: &ExecutionPlanMetricsSet,
-    ) -> DataFusionResult<Box<dyn AsyncFileReader + Send>> {
-        Ok(Box::new(PlainBytesReader(self.0.create_reader(partition, file, metadata_size_hint, metrics)?)))
-    }
-}
-
-struct PlainBytesReader(Box<dyn AsyncFileReader + Send>);
-
-impl AsyncFileReader for PlainBytesReader {
-    fn get_bytes(&mut self, range: Range<u64>) -> BoxFuture<'_, ParquetResult<Bytes>> {
-        self.0.get_bytes(range)
-    }
-
-    fn get_byte_ranges(&mut self, ranges: Vec<Range<u64>>) -> BoxFuture<'_, ParquetResult<Vec<Bytes>>> {
-        self.0.get_byte_ranges(ranges)
-    }
-
-    fn get_metadata<'a>(
-        &'a mut self,
-        options: Option<&'a ArrowReaderOptions>,
-    ) -> BoxFuture<'a, ParquetResult<Arc<ParquetMetaData>>> {
-        let read = self.0.get_metadata(options);
-        async move { Ok(Arc::new(plain(read.await?.as_ref())?)) }.boxed()
-    }
 }
 
 /// The footer of a file whose columns of intervals are told as bytes.

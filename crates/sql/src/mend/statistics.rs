@@ -30,7 +30,7 @@ use futures::StreamExt;
 use warpcube_column::is_string;
 
 use super::each_node;
-use crate::catalog::{BelievableFooters, FooterFacts, Gaps, RowOrder, footer_facts, listing_of, with_stored_values};
+use crate::catalog::{FooterFacts, Gaps, RowOrder, believable_footers, footer_facts, listing_of, with_stored_values};
 
 /// Footers read at once.
 const AT_ONCE: usize = 16;
@@ -138,7 +138,7 @@ async fn known_alone(plan: Arc<dyn ExecutionPlan>, state: &dyn Session) -> Arc<d
         parquet.filter(|_| misleads).zip(parquet.and_then(|it| it.parquet_file_reader_factory()))
     {
         let source = source.clone().with_enable_page_index(false);
-        let believable = Arc::new(BelievableFooters(factory.clone()));
+        let believable = Arc::new(believable_footers(factory.clone()));
         builder = builder.with_source(Arc::new(source.with_parquet_file_reader_factory(believable)));
     }
     let statistics = without(&scan.statistics(), &of_all);
