@@ -12,7 +12,7 @@ use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow::compute::{cast, take};
 use arrow::datatypes::{ArrowNativeType, DataType, Field, Schema, i256};
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
-use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use warpcube_column::{Dictionary, is_string};
 
 use crate::error::{EngineError, Result};
@@ -83,10 +83,14 @@ pub(crate) type StringsAt<'a> = dyn FnMut(Texts, &[Option<u64>]) -> Result<Strin
 /// The batch of a fragment's result: group columns `g0`, `g1`, …, then aggregates `a0`, `a1`, ….
 pub(crate) fn batch(bound: &GroupsPlan, rows: &Rows, strings_at: &mut StringsAt) -> Result<RecordBatch> {
     let (mut fields, mut arrays) = key_columns((&bound.pack, &bound.columns, &bound.texts), rows, strings_at)?;
-    for (index, output) in bound.cells.outputs.iter().enumerate() {
-        arrays.push(aggregate(output, rows, bound.pack.words)?);
-        fields.push(Field::new(format!("a{index}"), output.data_type.clone(), true));
-    }
+    let outputs = &bound.cells.outputs;
+    let array = |output| aggregate(output, rows, bound.pack.words);
+    arrays.extend(match rows.count {
+        ..PARALLEL_ROWS => outputs.iter().map(array).collect::<Result<Vec<_>>>()?,
+        _ => outputs.par_iter().map(array).collect::<Result<Vec<_>>>()?,
+    });
+    let field = |(index, output): (usize, &Output)| Field::new(format!("a{index}"), output.data_type.clone(), true);
+    fields.extend(outputs.iter().enumerate().map(field));
     of_columns(fields, arrays, rows.count)
 }
 
@@ -197,9 +201,10 @@ fn aggregate(output: &Output, rows: &Rows, cells: usize) -> Result<ArrayRef> {
         };
         return floats(rows.count, nulls, value, &output.data_type);
     }
+    let is_unsigned = output.data_type == DataType::UInt64;
     let value = |group: usize| -> i128 {
         match output.read {
-            Read::Integer(sum) if output.data_type == DataType::UInt64 => cell(group, sum).into(),
+            Read::Integer(sum) if is_unsigned => cell(group, sum).into(),
             Read::Integer(sum) => (cell(group, sum) as i64).into(),
             Read::Wide { low, middle, high, .. } => {
                 let (low, high) = (i128::from(cell(group, low)), i128::from(cell(group, high) as i64));
@@ -315,6 +320,7 @@ fn strings(dictionary: &Dictionary, codes: &UInt32Array, data_type: &DataType) -
     // Keys of a dictionary type may be too narrow for all strings of the column, and not for those of the result.
     let is_narrow = matches!(data_type, DataType::Dictionary(..));
     let strings = match dictionary.len() <= codes.len() && !is_narrow {
+        true if *data_type == DataType::Utf8View => take(&dictionary.views(), codes, None),
         true => take(&cast(&dictionary.array(), data_type).map_err(malformed)?, codes, None),
         false => take(&dictionary.array(), codes, None).and_then(|strings| cast(&strings, data_type)),
     };

@@ -15,7 +15,7 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use crate::lower::Finish;
 use crate::mend::canonical_nans;
 use crate::mend::moments::{Moments, Statistic};
-use crate::mend::pairs::{self, PairSums};
+use crate::mend::pairs::PairSums;
 use crate::mend::variances::{self, Spread};
 
 /// Share of the sum of squares below which a difference of sums has too few digits left: sums are right to some 2⁻⁵⁰,
@@ -70,12 +70,12 @@ fn finish_part(batch: &RecordBatch, steps: &[Finish], schema: &SchemaRef) -> Res
                 Arc::new(values.map_err(|error| DataFusionError::External(Box::new(error)))?)
             }
             Finish::Pairs { scales: Some(scales), statistic, .. } => {
-                pairs::results(exact_moments(next(&mut rest)?, *scales), *statistic)?
+                Moments::results(exact_moments(next(&mut rest)?, *scales), *statistic)
             }
             Finish::Pairs { scales: None, statistic, .. } => {
                 let moments = float_moments(next(&mut rest)?, *statistic);
                 let moments = moments.map_err(|error| DataFusionError::External(Box::new(error)))?;
-                pairs::results(moments.into_iter(), *statistic)?
+                Moments::results(moments.into_iter(), *statistic)
             }
             _ => next::<1>(&mut rest)?[0].clone(),
         };

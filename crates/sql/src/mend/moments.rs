@@ -1,5 +1,8 @@
 //! Count, means and second moments of pairs of floats, and the statistics that follow from them.
 
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Float64Array, UInt64Array};
 use datafusion::common::ScalarValue;
 use datafusion::functions_aggregate::correlation::Correlation;
 use datafusion::functions_aggregate::covariance::{CovariancePopulation, CovarianceSample};
@@ -115,10 +118,26 @@ impl Moments {
 
     /// A statistic: NULL of too few values, and where values are equal that a statistic divides by.
     pub(crate) fn result(&self, statistic: Statistic) -> ScalarValue {
+        match statistic {
+            Statistic::Count => ScalarValue::UInt64(Some(self.count)),
+            _ => ScalarValue::Float64(self.value(statistic)),
+        }
+    }
+
+    /// A statistic of each of many groups.
+    pub(crate) fn results(moments: impl Iterator<Item = Moments>, statistic: Statistic) -> ArrayRef {
+        match statistic {
+            Statistic::Count => Arc::new(UInt64Array::from_iter_values(moments.map(|moments| moments.count))),
+            _ => Arc::new(moments.map(|moments| moments.value(statistic)).collect::<Float64Array>()),
+        }
+    }
+
+    /// A statistic as a double.
+    fn value(&self, statistic: Statistic) -> Option<f64> {
         let ([y, x], [yy, xx], xy, n) = (self.means, self.squares, self.products, self.count as f64);
         let is_line = self.count > 1 && xx != 0.0;
-        let value = match statistic {
-            Statistic::Count => return ScalarValue::UInt64(Some(self.count)),
+        match statistic {
+            Statistic::Count => Some(n),
             Statistic::Variance { sample } => self.variance(sample),
             Statistic::Deviation { sample } => self.variance(sample).map(f64::sqrt),
             Statistic::Covariance { sample } => {
@@ -134,8 +153,7 @@ impl Moments {
             Statistic::SquaresX => (self.count > 0).then_some(xx),
             Statistic::SquaresY => (self.count > 0).then_some(yy),
             Statistic::Products => (self.count > 0).then_some(xy),
-        };
-        ScalarValue::Float64(value)
+        }
     }
 
     fn variance(&self, sample: bool) -> Option<f64> {

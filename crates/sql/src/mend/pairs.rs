@@ -10,9 +10,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray, UInt64Array, new_empty_array,
-};
+use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray, UInt64Array};
 use arrow::datatypes::{
     DECIMAL256_MAX_PRECISION, DataType, Decimal128Type, Decimal256Type, Field, FieldRef, Float64Type, UInt64Type, i256,
 };
@@ -113,15 +111,6 @@ impl AggregateUDFImpl for Pairs {
 
 fn type_of(statistic: Statistic) -> DataType {
     if statistic == Statistic::Count { DataType::UInt64 } else { DataType::Float64 }
-}
-
-/// Statistics of moments, in one column.
-pub(crate) fn results(moments: impl Iterator<Item = Moments>, statistic: Statistic) -> Result<ArrayRef> {
-    let mut results = moments.map(|moments| moments.result(statistic)).peekable();
-    match results.peek() {
-        None => Ok(new_empty_array(&type_of(statistic))),
-        Some(_) => ScalarValue::iter_to_array(results),
-    }
 }
 
 /// Exact sums of pairs, as integers of their last digits, of their squares and of their products.
@@ -329,7 +318,7 @@ impl<S: State> GroupsAccumulator for Groups<S> {
 
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
         let states = emit_to.take_needed(&mut self.states);
-        results(states.iter().map(|state| state.moments(self.scales)), self.statistic)
+        Ok(Moments::results(states.iter().map(|state| state.moments(self.scales)), self.statistic))
     }
 
     fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
