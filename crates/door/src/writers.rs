@@ -48,18 +48,33 @@ struct Separated {
     header: Option<SchemaRef>,
 }
 
-/// Values with a separator between them and a header, which comes with the first rows or at the end: a statement that
-/// fails at once writes nothing. NULL is written as `null`.
-pub fn separated(sink: Sink, schema: SchemaRef, delimiter: u8, null: String) -> Box<dyn ResultWriter> {
-    let writer = CsvWriterBuilder::new().with_header(true).with_delimiter(delimiter).with_null(null).build(sink);
-    Box::new(Separated { writer, header: Some(schema) })
+/// How values with a separator between them are written.
+#[derive(Debug, Clone)]
+pub struct Separation {
+    /// What stands between values.
+    pub separator: u8,
+    /// What NULL is written as.
+    pub null: String,
+    /// Whether the first line has the names of columns.
+    pub has_header: bool,
+    /// Whether values with separators, quotes or ends of lines within stand in quotes.
+    pub quotes: bool,
 }
 
-/// Values with bars between them, as they are, and a header.
-pub fn list(sink: Sink, schema: SchemaRef, null: String) -> Box<dyn ResultWriter> {
-    let builder = CsvWriterBuilder::new().with_header(true).with_delimiter(b'|');
-    let writer = builder.with_quote_style(QuoteStyle::Never).with_null(null).build(sink);
-    Box::new(Separated { writer, header: Some(schema) })
+impl Separation {
+    /// CSV with a header, where NULL is an empty text.
+    pub fn csv() -> Separation {
+        Separation { separator: b',', null: String::new(), has_header: true, quotes: true }
+    }
+}
+
+/// Values with a separator between them. The header comes with the first rows or at the end: a statement that fails at
+/// once writes nothing.
+pub fn separated(sink: Sink, schema: SchemaRef, separation: Separation) -> Box<dyn ResultWriter> {
+    let Separation { separator, null, has_header, quotes } = separation;
+    let builder = CsvWriterBuilder::new().with_header(has_header).with_delimiter(separator).with_null(null);
+    let quotes = if quotes { QuoteStyle::Necessary } else { QuoteStyle::Never };
+    Box::new(Separated { writer: builder.with_quote_style(quotes).build(sink), header: Some(schema) })
 }
 
 impl ResultWriter for Separated {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use axum::body::Bytes;
-use warpcube_door::writers::{self, ResultWriter};
+use warpcube_door::writers::{self, ResultWriter, Separation};
 
 use crate::error::Refusal;
 use crate::metrics::Metrics;
@@ -91,7 +91,7 @@ pub(crate) fn encode(format: Format, schema: &SchemaRef, metrics: Arc<Metrics>) 
     let mut writer: Box<dyn ResultWriter> = match format {
         Format::Json => writers::json(sink, schema).map_err(failed)?,
         Format::Ndjson => writers::ndjson(sink, schema).map_err(failed)?,
-        Format::Csv => writers::separated(sink, schema.clone(), b',', String::new()),
+        Format::Csv => writers::separated(sink, schema.clone(), Separation::csv()),
         Format::Arrow => writers::arrow_stream(sink, schema).map_err(failed)?,
     };
     Ok(Box::new(move |rows: Option<RecordBatch>| {

@@ -72,8 +72,12 @@ pub struct Settings {
     pub max_rows: usize,
     /// Whether tables have one line a value.
     pub expanded: Expanded,
-    /// The text of NULL in tables.
-    pub null: String,
+    /// The text of NULL; none means NULL in tables and lists, and nothing in CSV.
+    pub null: Option<String>,
+    /// Whether values with separators between them have the names of their columns above.
+    pub header: bool,
+    /// What stands between values; none means that of the format.
+    pub separator: Option<u8>,
     /// Whether the shell passes what is larger than the screen to a pager.
     pub pager: bool,
     /// Most levels that expressions and queries of a statement may be nested.
@@ -129,7 +133,9 @@ impl Default for Settings {
             format: Format::Auto,
             max_rows: MAX_ROWS_DEFAULT,
             expanded: Expanded::Off,
-            null: "NULL".into(),
+            null: None,
+            header: true,
+            separator: None,
             pager: true,
             depth_limit: DEPTH_LIMIT_DEFAULT,
             overflow: Overflow::Error,
@@ -301,6 +307,14 @@ pub static SETTINGS: &[SettingInfo] = &[
         set: |s, v| v.parse().map(|value| s.format = value).ok(),
     },
     SettingInfo {
+        name: "warpcube.header",
+        expected: "'on' or 'off'",
+        description: "Whether results of formats 'csv', 'tsv' and 'list' begin with the names of their columns.",
+        owner: Owner::Connection,
+        get: |s| if s.header { "on" } else { "off" }.into(),
+        set: |s, v| boolean(v).map(|value| s.header = value),
+    },
+    SettingInfo {
         name: "warpcube.host_memory",
         expected: BUDGET,
         description: "Most host memory for encoded copies of columns that left the device, from which they come back \
@@ -342,13 +356,13 @@ pub static SETTINGS: &[SettingInfo] = &[
     },
     SettingInfo {
         name: "warpcube.null",
-        expected: "a text",
-        description: "How NULL is written in formats 'table', 'box', 'line', 'markdown' and 'list', and in 'csv' and \
-                      'tsv' if it is not 'NULL'.",
+        expected: "'auto' or a text",
+        description: "How NULL is written in formats 'table', 'box', 'line', 'markdown', 'list', 'csv' and 'tsv'; \
+                      'auto' means an empty text in the last two and NULL in others.",
         owner: Owner::Connection,
-        get: |s| s.null.clone(),
+        get: |s| s.null.clone().unwrap_or_else(|| "auto".into()),
         set: |s, v| {
-            s.null = v.into();
+            s.null = (v != "auto").then(|| v.into());
             Some(())
         },
     },
@@ -389,6 +403,23 @@ pub static SETTINGS: &[SettingInfo] = &[
         owner: Owner::Connection,
         get: |s| if s.read_only { "on" } else { "off" }.into(),
         set: |s, v| boolean(v).map(|value| s.read_only = value),
+    },
+    SettingInfo {
+        name: "warpcube.separator",
+        expected: "'auto', or one character of ASCII",
+        description: "What stands between values of formats 'csv', 'tsv' and 'list'; 'auto' means a comma, a tabulator \
+                      and a bar.",
+        owner: Owner::Connection,
+        get: |s| s.separator.map_or_else(|| "auto".into(), |byte| char::from(byte).to_string()),
+        set: |s, v| {
+            s.separator = match v.as_bytes() {
+                b"auto" => None,
+                b"\\t" => Some(b'\t'),
+                [byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\n' | b'\r') => Some(*byte),
+                _ => return None,
+            };
+            Some(())
+        },
     },
     SettingInfo {
         name: "warpcube.spill_folder",
@@ -525,73 +556,4 @@ pub struct Assignment {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_shown_is_taken() {
-        let mut settings = Settings::default();
-        for (name, value) in [
-            ("warpcube.device", "cuda:3"),
-            ("warpcube.device_memory", "80%"),
-            ("warpcube.host_memory", "3GiB"),
-            ("warpcube.float_sums", "exact"),
-            ("warpcube.load_factor", "0.5"),
-            ("warpcube.memory_limit", "1000001"),
-            ("warpcube.timeout", "1500ms"),
-            ("warpcube.format", "ndjson"),
-            ("warpcube.dump_source", "/c/D"),
-            ("warpcube.spill_folder", "/a/B"),
-            ("warpcube.encoded_files", "write"),
-            ("warpcube.encoded_folder", "/e/F"),
-            ("warpcube.timing", "on"),
-            ("warpcube.null", "∅"),
-            ("warpcube.expanded", "auto"),
-            ("warpcube.topk", "radix_select"),
-        ] {
-            settings.assign(name, value).unwrap();
-            assert_eq!(settings.value(name).unwrap(), value, "{name}");
-        }
-        let defaults = Settings::default();
-        let of_database: Vec<_> = SETTINGS.iter().filter(|info| info.owner == Owner::Database).collect();
-        assert_eq!(of_database.len(), 6);
-        for info in of_database {
-            let value = match info.name {
-                "warpcube.device" => "cpu",
-                "warpcube.allowed_paths" | "warpcube.spill_folder" => "/",
-                _ => "1",
-            };
-            let mut other = Settings::default();
-            other.assign(info.name, value).unwrap();
-            assert_ne!(other.database, defaults.database, "{}", info.name);
-            other.database = defaults.database.clone();
-            assert!(SETTINGS.iter().all(|info| (info.get)(&other) == (info.get)(&defaults)), "{}", info.name);
-        }
-        for info in SETTINGS {
-            let shown = (info.get)(&settings);
-            let mut again = settings.clone();
-            again.assign(info.name, &shown).unwrap();
-            assert_eq!((info.get)(&again), shown, "{}", info.name);
-        }
-    }
-
-    #[test]
-    fn every_format_is_named() {
-        let expected = setting("warpcube.format").unwrap().expected;
-        for info in &crate::values::FORMATS {
-            assert!(expected.contains(&format!("'{}'", info.name)), "{}", info.name);
-            assert_eq!(info.format.to_string().parse(), Ok(info.format));
-        }
-    }
-
-    #[test]
-    fn mistakes_name_what_is_near_and_what_is_expected() {
-        let mut settings = Settings::default();
-        let unknown = settings.assign("warpcube.devcie", "cpu").unwrap_err().to_string();
-        assert_eq!(unknown, "CFG-001 unknown setting 'warpcube.devcie'; did you mean 'warpcube.device'?");
-        let wrong = settings.assign("warpcube.timeout", "soon").unwrap_err();
-        let wrong = wrong.with_origin(&SettingOrigin::Environment("WARPCUBE_TIMEOUT".into())).to_string();
-        assert!(wrong.starts_with("CFG-002 warpcube.timeout = 'soon' (from environment WARPCUBE_TIMEOUT)"), "{wrong}");
-        assert_eq!(settings.timeout, None);
-    }
-}
+mod tests;

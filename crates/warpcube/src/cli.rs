@@ -155,21 +155,26 @@ pub(crate) enum QuerySuite {
 }
 
 /// Flags of DuckDB's program, with ours; those with a value have it behind them, or behind the `=` of ours.
-const OF_DUCKDB: [(&str, &[&str]); 19] = [
+const OF_DUCKDB: [(&str, &[&str]); 24] = [
+    ("-A", &["--format", "list"]),
+    ("-At", &["--format", "list", "--set", "warpcube.header=off"]),
     ("-bail", &[]),
     ("-box", &["--format", "box"]),
     ("-cmd", &["--cmd"]),
     ("-csv", &["--format", "csv"]),
     ("-help", &["--help"]),
+    ("-header", &["--set", "warpcube.header=on"]),
     ("-json", &["--format", "json"]),
     ("-jsonlines", &["--format", "ndjson"]),
     ("-line", &["--format", "line"]),
     ("-list", &["--format", "list"]),
     ("-markdown", &["--format", "markdown"]),
     ("-no-init", &["--no-rc"]),
+    ("-noheader", &["--set", "warpcube.header=off"]),
     ("-nullvalue", &["--set", "warpcube.null="]),
     ("-readonly", &["--read-only"]),
     ("-s", &["-c"]),
+    ("-separator", &["--set", "warpcube.separator="]),
     ("-table", &["--format", "table"]),
     ("-tabs", &["--format", "tsv"]),
     ("-version", &["--version"]),
@@ -177,15 +182,13 @@ const OF_DUCKDB: [(&str, &[&str]); 19] = [
     ("-duckbox", &["--format", "table"]),
 ];
 /// Flags of DuckDB's program and of psql that have no like here, with what to write.
-const REFUSED: [(&str, &str); 9] = [
-    ("-noheader", "COPY … TO '/dev/stdout' (FORMAT csv, HEADER false) writes no names"),
-    ("-header", "names of columns are always written"),
-    ("-separator", "--format csv, tsv or list"),
+const REFUSED: [(&str, &str); 7] = [
+    ("-batch", "statements of -c, of -f and of a pipe open no shell"),
+    ("-column", "--format table"),
+    ("-html", "--format markdown"),
     ("-init", "statements of a file stand behind -f; the shell's start-up file is that of WARPCUBE_RC"),
     ("-echo", "statements are not repeated"),
-    ("-At", "--format list"),
-    ("-A", "--format list"),
-    ("-t", "COPY … TO '/dev/stdout' (FORMAT csv, HEADER false) writes no names"),
+    ("-t", "--set warpcube.header=off"),
     ("-d", "a folder is a catalog: warpcube folder/"),
 ];
 /// Flags whose value is the argument behind them.

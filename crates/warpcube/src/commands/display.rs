@@ -8,16 +8,18 @@ use crate::error::{CliError, Result};
 use crate::runner::Runner;
 
 /// Names that `\pset` takes, each with its setting.
-const OPTIONS: [(&str, &str); 5] = [
+const OPTIONS: [(&str, &str); 7] = [
     ("expanded", "warpcube.expanded"),
     ("format", "warpcube.format"),
+    ("header", "warpcube.header"),
     ("maxrows", "warpcube.max_rows"),
     ("null", "warpcube.null"),
     ("pager", "warpcube.pager"),
+    ("separator", "warpcube.separator"),
 ];
 
 /// The names of [`OPTIONS`].
-pub(super) const OPTION_NAMES: [&str; 5] = {
+pub(super) const OPTION_NAMES: [&str; 7] = {
     let mut names = [""; OPTIONS.len()];
     let mut at = 0;
     while at < OPTIONS.len() {
@@ -53,11 +55,20 @@ fn shown(value: &str) -> &str {
     if value.is_empty() { "''" } else { value }
 }
 
-/// Shows or chooses the format.
-pub(super) fn format(runner: &mut Runner, name: &str) -> Result<Next> {
-    match name {
-        "" => tell(format_args!("format is {}", runner.connection.settings().format)),
-        name => runner.connection.set("warpcube.format", name)?,
+/// Shows or chooses the format, with what stands between values behind its name.
+pub(super) fn format(runner: &mut Runner, line: &str) -> Result<Next> {
+    let (name, separator) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let separator = unquoted(separator.trim());
+    if name.is_empty() {
+        tell(format_args!("format is {}", runner.connection.settings().format));
+        return Ok(Next::Prompt);
+    }
+    if !separator.is_empty() && !matches!(name, "csv" | "tsv" | "list") {
+        return Err(CliError::Command(format!("format '{name}' takes no separator; csv, tsv and list do")));
+    }
+    runner.connection.set("warpcube.format", name)?;
+    if !separator.is_empty() {
+        runner.connection.set("warpcube.separator", separator)?;
     }
     Ok(Next::Prompt)
 }

@@ -107,7 +107,7 @@ pub(crate) static COMMANDS: [Command; 30] = [
         "edit the buffer, or the last statement, or a file, and run it", buffer::edit),
     command("\\echo", &["\\qecho", ".print"], "text", Takes::Nothing,
         "write a text to the output", |_, _, text| prompt(crate::console::print(&format!("{}\n", unquoted(text))))),
-    command("\\format", &[".mode"], "[name]", Takes::Format,
+    command("\\format", &[".mode"], "[name [separator]]", Takes::Format,
         "show how results are written, or choose another format", |runner, _, name| display::format(runner, name)),
     command("\\g", &[], "[file]", Takes::File,
         "run the buffer or the last statement, into a file if one is named",
@@ -130,7 +130,7 @@ pub(crate) static COMMANDS: [Command; 30] = [
     command("\\p", &["\\print"], "", Takes::Nothing,
         "show the buffer, or the last statement", |_, reader, _| buffer::print(reader)),
     command("\\pset", &[], "[name [value]]", Takes::Words(&display::OPTION_NAMES),
-        "show how tables look, or change it: expanded, format, maxrows, null, pager",
+        "show how results look, or change it: expanded, format, header, maxrows, null, pager, separator",
         |runner, _, line| display::pset(runner, line)),
     command("\\q", &["\\quit", ".exit", ".quit"], "", Takes::Nothing,
         "leave", |_, _, _| Ok(Next::Quit)),
@@ -149,11 +149,18 @@ pub(crate) static COMMANDS: [Command; 30] = [
 ];
 
 /// Commands that another one is short for.
-const SHORT: [(&str, &str); 3] =
-    [(".maxrows", "\\pset maxrows"), (".nullvalue", "\\pset null"), (".pager", "\\pset pager")];
+const SHORT: [(&str, &str); 7] = [
+    (".header", "\\pset header"),
+    (".headers", "\\pset header"),
+    (".maxrows", "\\pset maxrows"),
+    (".nullvalue", "\\pset null"),
+    (".pager", "\\pset pager"),
+    (".separator", "\\pset separator"),
+    ("\\f", "\\pset separator"),
+];
 
 /// Names of other shells that have no command, each with what to type.
-const ANSWERS: [(&[&str], &str); 20] = [
+const ANSWERS: [(&[&str], &str); 22] = [
     (&[".import", "\\copyfrom"], "CREATE TABLE t AS SELECT * FROM 'file.csv'"),
     (
         &[".open", "\\c", "\\connect"],
@@ -170,8 +177,10 @@ const ANSWERS: [(&[&str], &str); 20] = [
     (&[".rows", ".large_number_rendering", ".thousand_sep", ".decimal_sep"], "\\format, or format(…) in the query"),
     (&[".excel"], "COPY t TO 'file.csv'"),
     (&["\\crosstabview"], "PIVOT t ON column USING sum(value)"),
-    (&[".separator", "\\f"], "\\format csv, tsv or list"),
-    (&[".headers", ".header", "\\t"], "COPY … TO 'file' (FORMAT csv, HEADER false) for values without names"),
+    (&["\\t"], "\\pset header off"),
+    (&[".version"], "SELECT version()"),
+    (&[".stats", ".progress_bar"], "\\timing for rows and time behind each statement; long statements show progress"),
+    (&[".last", ".limit"], "\\pset maxrows, and \\g for the last statement again"),
     (&[".maxwidth", ".width", ".columns"], "\\format box for all columns, \\x for one line a value"),
     (&[".dump"], "COPY t TO 't.parquet' for each table"),
     (&[".explain"], "EXPLAIN"),
@@ -187,8 +196,13 @@ pub(crate) fn run(runner: &mut Runner, reader: &mut StatementReader, line: &str)
     let name =
         if name.starts_with("\\d") || name.starts_with("\\l") { name.trim_end_matches(['+', 'S']) } else { name };
     let argument = argument.trim();
-    // A command of the system, or a text, may end with a semicolon of its own.
-    let argument = if matches!(name, "\\!" | "\\echo") { argument } else { argument.trim_end_matches(';').trim_end() };
+    // A command of the system, or a text, may end with a semicolon of its own, and a separator may be one.
+    let is_separator = matches!(name, "\\format" | ".mode" | "\\pset" | "\\f" | ".separator")
+        && argument.split_whitespace().next_back() == Some(";");
+    let argument = match is_separator || matches!(name, "\\!" | "\\echo") {
+        true => argument,
+        false => argument.trim_end_matches(';').trim_end(),
+    };
     if let Some((_, long)) = SHORT.iter().find(|(short, _)| *short == name) {
         return run(runner, reader, &format!("{long} {argument}"));
     }

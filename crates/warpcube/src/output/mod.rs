@@ -18,7 +18,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use tokio::task::{JoinError, JoinHandle};
-use warpcube_door::writers::{self, ResultWriter};
+use warpcube_door::writers::{self, ResultWriter, Separation};
 use warpcube_sql::outputs::{self, Destination, Hidden};
 
 use warpcube_sql::{Expanded, FORMATS, Format, FormatInfo, Settings, SqlError};
@@ -47,8 +47,12 @@ pub(crate) struct Layout {
     rows_max: usize,
     /// Whether it has one line a value.
     expanded: Expanded,
-    /// The text of NULL.
-    null: String,
+    /// The text of NULL, if one is asked for.
+    null: Option<String>,
+    /// Whether values with separators have names above.
+    has_header: bool,
+    /// What stands between values, if not what the format has.
+    separator: Option<u8>,
     /// The screen, if what is larger is kept for the pager.
     screen: Option<Screen>,
 }
@@ -60,7 +64,24 @@ impl Layout {
             rows_max: settings.max_rows,
             expanded: if is_expanded { Expanded::On } else { settings.expanded },
             null: settings.null.clone(),
+            has_header: settings.header,
+            separator: settings.separator,
             screen: screen.cloned(),
+        }
+    }
+
+    /// The text of NULL in tables.
+    fn shown_null(&self) -> &str {
+        self.null.as_deref().unwrap_or("NULL")
+    }
+
+    /// How values are separated by a format, whose own separator and NULL are these.
+    fn separation(&self, separator: u8, null: &str, quotes: bool) -> Separation {
+        Separation {
+            separator: self.separator.unwrap_or(separator),
+            null: self.null.clone().unwrap_or_else(|| null.into()),
+            has_header: self.has_header,
+            quotes,
         }
     }
 }
@@ -75,7 +96,8 @@ pub fn table_text(
     null: &str,
     width: Option<usize>,
 ) -> Result<String, ArrowError> {
-    let layout = Layout { rows_max: 0, expanded: Expanded::Off, null: null.to_string(), screen: None };
+    let null = Some(null.to_string());
+    let layout = Layout { rows_max: 0, expanded: Expanded::Off, null, has_header: true, separator: None, screen: None };
     TableWriter::new(Box::new(io::sink()), schema.clone(), Style::Table, false, layout).text_of(batches, width)
 }
 
@@ -260,17 +282,15 @@ impl Output {
             true => Box::new(Escaping::new(bytes)),
             false => Box::new(bytes),
         };
-        // NULL is no text in these, unless one is asked for.
-        let null = if layout.null == Settings::default().null { String::new() } else { layout.null.clone() };
         let writer: io::Result<Box<dyn ResultWriter>> = match format {
             // These have a style.
             Format::Auto | Format::Table | Format::Box | Format::Line | Format::Markdown => {
                 let style = style.unwrap_or(Style::Table);
                 Ok(Box::new(TableWriter::new(sink, schema, style, terminal, layout)))
             }
-            Format::Csv => Ok(writers::separated(sink, schema, b',', null)),
-            Format::Tsv => Ok(writers::separated(sink, schema, b'\t', null)),
-            Format::List => Ok(writers::list(sink, schema, layout.null)),
+            Format::Csv => Ok(writers::separated(sink, schema, layout.separation(b',', "", true))),
+            Format::Tsv => Ok(writers::separated(sink, schema, layout.separation(b'\t', "", true))),
+            Format::List => Ok(writers::separated(sink, schema, layout.separation(b'|', "NULL", false))),
             Format::Json => writers::json(sink, &schema),
             Format::Ndjson => writers::ndjson(sink, &schema),
             Format::Parquet => writers::parquet(sink, schema),

@@ -121,7 +121,7 @@ impl TableWriter {
 
     /// The names of the columns and the texts of all cells.
     fn cells(&self) -> Result<Vec<Vec<String>>, ArrowError> {
-        let options = FormatOptions::default().with_null(&self.layout.null).with_display_error(false);
+        let options = FormatOptions::default().with_null(self.layout.shown_null()).with_display_error(false);
         let names = self.schema.fields().iter().map(|field| escape::line(field.name()).into_owned());
         let mut rows: Vec<Vec<String>> = vec![names.collect()];
         for batch in &self.batches {
@@ -366,7 +366,9 @@ mod tests {
             let rows: ArrayRef = Arc::new(Int64Array::from_iter_values(from..from + 150));
             RecordBatch::try_from_iter([("n", rows)]).unwrap()
         };
-        let layout = Layout { rows_max: max_rows, expanded: Expanded::Off, null: "NULL".into(), screen: None };
+        let (null, separator) = (None, None);
+        let layout =
+            Layout { rows_max: max_rows, expanded: Expanded::Off, null, has_header: true, separator, screen: None };
         let mut writer = TableWriter::new(Box::new(sink.clone()), batch(0).schema(), Style::Table, terminal, layout);
         writer.write(&batch(0)).unwrap();
         writer.write(&batch(150)).unwrap();

@@ -446,8 +446,18 @@ fn flags_of_other_programs_mean_the_same_or_are_answered() {
     assert_eq!(piped.ok(), "n\n-\n");
     // What a flag takes is no flag.
     assert!(place.run(&["-c", "-csv"]).error(1).starts_with("SQL-001 "));
-    let refused = place.run(&["-noheader", "-csv", "-c", "SELECT 1"]).error(2);
-    assert!(refused.starts_with("CLI-001 there is no -noheader: COPY"), "{refused}");
+    // The text that tables have for NULL is written where it is asked for.
+    assert_eq!(place.run(&["-csv", "-nullvalue", "NULL", "-c", "SELECT NULL AS n, 1 AS a"]).ok(), "n,a\nNULL,1\n");
+    assert_eq!(place.run(&["-csv", "-noheader", "-separator", ";", "-c", "SELECT 'a;b', 2"]).ok(), "\"a;b\";2\n");
+    assert_eq!(place.run(&["-At", "-c", "SELECT 'a', NULL"]).ok(), "a|NULL\n");
+    assert_eq!(place.run(&["-noheader", "-csv", "-c", "SELECT 1 WHERE false"]).ok(), "");
+    assert!(place.run(&["-separator", "ab", "-c", "SELECT 1"]).error(2).contains("one character of ASCII"));
+    let refused = place.run(&["-html", "-c", "SELECT 1"]).error(2);
+    assert!(refused.starts_with("CLI-001 there is no -html: --format markdown"), "{refused}");
+    let lines = ".headers off\n.mode csv ;\nSELECT 1 AS a, 2 AS b;\n.separator auto\nSELECT 1 AS a, 2 AS b;\n";
+    let piped = place.input(&[], lines);
+    assert_eq!((piped.code, piped.out.as_str()), (0, "1;2\n1,2\n"), "{piped:?}");
+    assert!(place.input(&[], ".mode json ;\n").error(1).contains("takes no separator"));
     assert!(place.run(&["doctor", "-d"]).error(2).contains("unexpected argument '-d'"));
     place.write("a.csv", "x\n1\n");
     place.write("a.db", "x");
