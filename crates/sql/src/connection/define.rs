@@ -87,6 +87,8 @@ impl Connection {
                         self.give();
                     }
                     view.input = Arc::new(analyzed(&view.input, &state)?);
+                    // DataFusion takes files that the name is a path of for a table.
+                    view.or_replace |= !is_there(&state, &view.name);
                 }
                 // The catalog is shared, so a table made by the statement's own copy is in the database.
                 let context = SessionContext::new_with_state(state);

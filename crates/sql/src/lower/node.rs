@@ -11,6 +11,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan, UserDefinedLogicalNodeCore};
 
 use super::Lowered;
 use super::operators::operators;
+use crate::walk::Walk;
 
 /// A fragment in place of the plan it was lowered from.
 #[derive(Clone)]
@@ -118,9 +119,13 @@ impl UserDefinedLogicalNodeCore for DeviceNode {
     }
 
     fn expressions(&self) -> Vec<Expr> {
-        // The planner runs the subqueries it finds here before the node.
+        // The planner runs the subqueries it finds here before the node: those that are arguments of the fragment. The
+        // original plan has them too, not lowered and without values of parameters.
+        let is_subquery = |expr: &Expr| Ok(matches!(expr, Expr::ScalarSubquery(_)));
+        let own = self.original.expressions().into_iter();
+        let own = own.filter(|expr| self.lowered.is_none() || !expr.exists(is_subquery).unwrap_or(true));
         let subqueries = self.lowered.iter().flat_map(|lowered| lowered.subqueries());
-        self.original.expressions().into_iter().chain(subqueries.cloned().map(Expr::ScalarSubquery)).collect()
+        own.chain(subqueries.cloned().map(Expr::ScalarSubquery)).collect()
     }
 
     fn fmt_for_explain(&self, f: &mut fmt::Formatter) -> fmt::Result {

@@ -5,17 +5,20 @@
 //! new name when it is renamed. RENAME TO makes the table anew under its other name, before the old one is dropped.
 
 use datafusion::common::TableReference;
+use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::{DFParserBuilder, Statement as ParsedStatement};
 use datafusion::sql::sqlparser::ast::{
-    AlterColumnOperation, AlterTable, AlterTableOperation, CastKind, ColumnDef, DataType, Expr, Ident, ObjectName,
+    AlterColumnOperation, AlterTable, AlterTableOperation, CastKind, ColumnDef, DataType, Expr, ObjectName,
     RenameTableNameKind, Statement as SqlStatement, Value,
 };
 
 use super::changes::found_table;
 use super::declared::{Declared, DeclaredKey};
-use super::dialect::{SessionDialect, parser_of};
+use super::dialect::{SessionDialect, parser_of, tokens_of};
 use super::items::{each_name, folded};
+use super::quotes::quoted;
+use super::stored;
 use crate::error::{Result, SqlError};
 use crate::memory_table::MemoryTable;
 
@@ -39,7 +42,7 @@ pub(crate) async fn altered(state: &SessionState, parsed: &mut ParsedStatement) 
         SqlStatement::AlterTable(alter) => &*alter,
         SqlStatement::CreateView(view) if view.if_not_exists => {
             view.if_not_exists = false;
-            return Ok(found_table(state, &view.name).await.is_ok().then_some(None));
+            return Ok(stored::is_there(state, &view.name).then_some(None));
         }
         _ => return Ok(None),
     };
@@ -74,8 +77,8 @@ pub(crate) async fn altered(state: &SessionState, parsed: &mut ParsedStatement) 
     }
     let is_renamed = made != *name;
     let Draft { columns, declared } = draft;
-    let quoted = |name: &str| Ident::with_quote('"', name);
-    let items: Vec<String> = columns.iter().map(|(name, value)| format!("{value} AS {}", quoted(name))).collect();
+    let items: Vec<String> =
+        columns.iter().map(|(name, value)| format!("{value} AS {}", quoted(name.as_str()))).collect();
     let replace = if is_renamed { "" } else { "OR REPLACE " };
     let text = format!("CREATE {replace}TABLE {made} AS SELECT {} FROM {name}", items.join(", "));
     let statement = super::settled(state, read(&text)?, "").await?.0;
@@ -83,7 +86,11 @@ pub(crate) async fn altered(state: &SessionState, parsed: &mut ParsedStatement) 
 }
 
 fn read(text: &str) -> Result<ParsedStatement> {
-    let statement = DFParserBuilder::new(text).with_dialect(&SessionDialect).build()?.parse_statements()?.pop_front();
+    let statement = DFParserBuilder::new(tokens_of(text).map_err(DataFusionError::from)?)
+        .with_dialect(&SessionDialect)
+        .build()?
+        .parse_statements()?
+        .pop_front();
     statement.ok_or_else(|| SqlError::Internal(format!("{text} is no statement")))
 }
 
@@ -112,7 +119,7 @@ impl Draft {
             if !is_nullable {
                 declared.not_null.push(name.clone());
             }
-            columns.push((name.clone(), Expr::Identifier(Ident::with_quote('"', name))));
+            columns.push((name.clone(), Expr::Identifier(quoted(name))));
         }
         Ok(Draft { columns, declared })
     }
@@ -174,7 +181,7 @@ impl Draft {
                         if let Expr::Identifier(name) = expr
                             && folded(name) == old
                         {
-                            *name = Ident::with_quote('"', new.as_str());
+                            *name = quoted(new.as_str());
                         }
                     });
                 }
@@ -206,11 +213,8 @@ impl Draft {
                                 "a type of column '{name}', which a CHECK reads"
                             )));
                         }
-                        let column = ColumnDef {
-                            name: Ident::with_quote('"', name),
-                            data_type: data_type.clone(),
-                            options: Vec::new(),
-                        };
+                        let column =
+                            ColumnDef { name: quoted(name), data_type: data_type.clone(), options: Vec::new() };
                         let (data_type, mut own) = defined(state, &column)?;
                         self.declared.checks.append(&mut own.checks);
                         let value = using.clone().unwrap_or_else(|| self.columns[place].1.clone());

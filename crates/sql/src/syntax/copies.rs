@@ -17,7 +17,7 @@ use super::casts::written_type;
 use super::dialect::{SessionDialect, parser_of};
 use super::expansions::read_for;
 use super::items::{constant, folded};
-use super::spelled;
+use super::{quotes, spelled};
 use crate::error::{Result, SqlError};
 use crate::formats::format_of;
 use crate::nearest::nearest;
@@ -252,6 +252,7 @@ fn parse(state: &SessionState, sql: &str) -> Result<Option<Copy>> {
     }
     spelled::put(state, sql, &mut tokens);
     read_for(&mut tokens)?;
+    quotes::keep(&mut tokens).map_err(syntax)?;
     let mut parser = Parser::new(&SessionDialect).with_tokens_with_locations(tokens);
     parser.next_token();
     let mut columns = Vec::new();

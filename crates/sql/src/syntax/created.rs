@@ -7,6 +7,7 @@ use datafusion::sql::sqlparser::ast::{Ident, ObjectName};
 use super::changes::found_table;
 use super::dialect::parser_of;
 use super::items::constant;
+use super::quotes::quoted;
 use super::temporary;
 use crate::default_schema::{LASTING, SCHEMA};
 use crate::error::{Result, SqlError};
@@ -58,7 +59,7 @@ fn definition(name: &ObjectName, is_temporary: bool, table: &MemoryTable) -> Str
     let schema = datafusion::catalog::TableProvider::schema(table);
     let quoted = |name: &str| match name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_') {
         true => Ident::new(name),
-        false => Ident::with_quote('"', name),
+        false => quoted(name),
     };
     let mut items: Vec<String> = schema
         .fields()

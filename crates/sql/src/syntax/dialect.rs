@@ -35,25 +35,18 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
-use super::{call, lambdas, statements};
+use super::{call, lambdas, quotes, statements};
 
-/// A parser of a text, whose strings may be written and read again ([`keep_strings`]).
+/// A parser of a text, whose tree may be written and read again.
 pub(crate) fn parser_of(text: &str) -> Result<Parser<'static>, ParserError> {
-    let mut tokens = Tokenizer::new(&SessionDialect, text).tokenize_with_location()?;
-    keep_strings(&mut tokens);
-    Ok(Parser::new(&SessionDialect).with_tokens_with_locations(tokens))
+    Ok(Parser::new(&SessionDialect).with_tokens_with_locations(tokens_of(text)?))
 }
 
-/// Makes strings with two quotes in a row, or one behind a backslash, those of `E'…'`. sqlparser 0.62 writes such a
-/// string of a tree with fewer quotes than it has: what stands behind them would be read as SQL.
-pub(super) fn keep_strings(tokens: &mut [TokenWithSpan]) {
-    for token in tokens {
-        if let Token::SingleQuotedString(text) = &mut token.token
-            && (text.contains("''") || text.contains("\\'"))
-        {
-            token.token = Token::EscapedStringLiteral(std::mem::take(text));
-        }
-    }
+/// The tokens of a text, in quotes that keep what they hold ([`quotes`]).
+pub(super) fn tokens_of(text: &str) -> Result<Vec<TokenWithSpan>, ParserError> {
+    let mut tokens = Tokenizer::new(&SessionDialect, text).tokenize_with_location()?;
+    quotes::keep(&mut tokens)?;
+    Ok(tokens)
 }
 
 /// The generic dialect, mended.
@@ -114,8 +107,10 @@ fn is_glob(parser: &Parser) -> bool {
     let is_word = |token: &Token| matches!(token, Token::Word(word) if word.value.eq_ignore_ascii_case("glob"));
     let behind = &parser.peek_nth_token_ref(1).token;
     // An alias has nothing that a pattern could begin with behind it.
-    let has_pattern = matches!(behind, Token::SingleQuotedString(_) | Token::LParen | Token::Placeholder(_))
-        || matches!(behind, Token::Word(word) if word.keyword == Keyword::NoKeyword);
+    let has_pattern = matches!(
+        behind,
+        Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_) | Token::LParen | Token::Placeholder(_)
+    ) || matches!(behind, Token::Word(word) if word.keyword == Keyword::NoKeyword);
     is_word(&parser.peek_token_ref().token) && has_pattern
 }
 

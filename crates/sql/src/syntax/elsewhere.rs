@@ -3,9 +3,10 @@
 //! [`as_ours`] reads those that ask for tables, columns and databases as statements of ours, and refuses others with
 //! what to write in their place. The parser knows some of them and the planner none.
 
-use datafusion::common::TableReference;
 use datafusion::execution::SessionState;
+use datafusion::sql::sqlparser::ast::{Ident, ObjectName};
 
+use super::stored;
 use crate::error::{Result, SqlError};
 use crate::lexer::{Kind, Token, tokens};
 use crate::settings::{PREFIX, setting};
@@ -117,16 +118,21 @@ pub(super) fn as_ours(state: &SessionState, sql: &str) -> Result<Option<String>>
     {
         return Ok(Some(format!("DESCRIBE {name}")));
     }
-    if let ([show, name], true) = (words.as_slice(), tokens.len() == 2)
-        && show == "show"
-        && setting(&format!("{PREFIX}.{name}")).is_ok()
+    if let ([verb, name, ..], [_, token, behind @ ..]) = (words.as_slice(), tokens.as_slice())
+        && ["set", "show", "reset"].contains(&verb.as_str())
     {
-        return Ok(Some(format!("SHOW {PREFIX}.{name}")));
-    }
-    if let ([verb, name, ..], [_, token, ..]) = (words.as_slice(), tokens.as_slice())
-        && verb == "set"
-        && let Some((_, ours)) = SETTINGS.iter().find(|(theirs, _)| theirs == name)
-    {
+        let ours = own_setting(name);
+        if let ("set", [.., to, value]) = (verb.as_str(), behind)
+            && (is_symbol(to, '=') || text(to).eq_ignore_ascii_case("to"))
+            && text(value).eq_ignore_ascii_case("default")
+        {
+            let given = sql[token.range.start..to.range.start].trim_end();
+            return Ok(Some(format!("RESET {}", ours.as_deref().unwrap_or(given))));
+        }
+        let Some(ours) = ours else { return Ok(None) };
+        if verb != "set" {
+            return Ok(behind.is_empty().then(|| format!("{verb} {ours}")));
+        }
         let mut value = sql[token.range.end..].to_string();
         // A number alone is one of milliseconds.
         if name == "statement_timeout"
@@ -156,14 +162,24 @@ pub(super) fn read_as(words: &str) -> Option<&'static str> {
 fn may_be_read(sql: &str) -> bool {
     let sql = sql.trim_start();
     let first = &sql[..sql.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(sql.len())];
-    let theirs =
-        READ.iter().chain(&REFUSED).map(|(theirs, _)| *theirs).chain(DESCRIBED).chain(["set", "show", "table"]);
+    let theirs = READ
+        .iter()
+        .chain(&REFUSED)
+        .map(|(theirs, _)| *theirs)
+        .chain(DESCRIBED)
+        .chain(["reset", "set", "show", "table"]);
     let mut words = theirs.filter_map(|theirs| theirs.split(' ').next());
     sql.starts_with(['-', '/']) || words.any(|word| word.eq_ignore_ascii_case(first))
 }
 
 fn is_symbol(token: &Token, symbol: char) -> bool {
     token.kind == Kind::Symbol(symbol)
+}
+
+/// The full name of a setting that has this one here, or elsewhere.
+fn own_setting(name: &str) -> Option<String> {
+    let elsewhere = SETTINGS.iter().find(|(theirs, _)| *theirs == name).map(|(_, ours)| ours.to_string());
+    elsewhere.or_else(|| Some(format!("{PREFIX}.{name}")).filter(|own| setting(own).is_ok()))
 }
 
 /// The name in a text.
@@ -175,8 +191,9 @@ fn unquoted(text: &str) -> String {
 }
 
 fn is_table(state: &SessionState, name: &str) -> bool {
-    let table = TableReference::bare(name);
-    state.schema_for_ref(table).is_ok_and(|schema| schema.table_exist(name))
+    let mut name = ObjectName::from(vec![Ident::new(name)]);
+    stored::spell_table(state, &mut name);
+    stored::is_there(state, &name)
 }
 
 #[cfg(test)]
@@ -190,6 +207,10 @@ mod tests {
         assert_eq!(ours("show ALL tables;"), Ok(Some(ALL_TABLES.into())));
         assert_eq!(ours("PRAGMA table_info('a.b')"), Ok(Some("DESCRIBE a.b".into())));
         assert_eq!(ours("SET threads TO 4"), Ok(Some("SET warpcube.target_partitions TO 4".into())));
+        assert_eq!(ours("RESET threads;"), Ok(Some("reset warpcube.target_partitions".into())));
+        assert_eq!(ours("SHOW timeout"), Ok(Some("show warpcube.timeout".into())));
+        assert_eq!(ours("SET a.b = DEFAULT"), Ok(Some("RESET a.b".into())));
+        assert_eq!(ours("SET a = 'default'"), Ok(None));
         assert_eq!(ours(" table t ORDER BY a"), Ok(Some(" FROM  t ORDER BY a".into())));
         for sql in
             ["SELECT 1", "SHOW FUNCTIONS", "SHOW x", "SET a = 1", "CREATE TABLE t (a INT)", "-- nothing", "DESCRIBE t"]

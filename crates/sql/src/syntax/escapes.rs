@@ -7,6 +7,7 @@
 
 use datafusion::sql::sqlparser::ast::{Expr, Value};
 
+use super::quotes;
 use crate::error::{Result, SqlError};
 
 /// Writes the pattern of a LIKE or ILIKE with backslashes.
@@ -18,15 +19,18 @@ pub(super) fn with_backslashes(expr: &mut Expr) -> Result<()> {
         return Ok(());
     };
     let (Some(given), Expr::Value(text)) = (escape_char.as_ref(), pattern.as_mut()) else { return Ok(()) };
-    let (Value::SingleQuotedString(escape), Value::SingleQuotedString(text)) = (&given.value, &mut text.value) else {
+    let (Value::SingleQuotedString(escape), Value::SingleQuotedString(pattern) | Value::EscapedStringLiteral(pattern)) =
+        (&given.value, &text.value)
+    else {
         return Ok(());
     };
     let mut escape = escape.chars();
     let (escape, None) = (escape.next(), escape.next()) else {
         return Err(SqlError::Planning(format!("ESCAPE {given} is not one character")));
     };
-    *text = translated(text, escape)
-        .ok_or_else(|| SqlError::Planning(format!("the LIKE pattern '{text}' ends in its escape")))?;
+    let translated = translated(pattern, escape)
+        .ok_or_else(|| SqlError::Planning(format!("the LIKE pattern '{pattern}' ends in its escape")))?;
+    text.value = quotes::text(translated);
     *escape_char = None;
     Ok(())
 }

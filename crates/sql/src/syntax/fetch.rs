@@ -6,13 +6,14 @@
 //! DISTINCT, QUALIFY or set operations.
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Fetch, Ident, LimitClause, Offset, OrderBy, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr,
+    Expr, Fetch, LimitClause, Offset, OrderBy, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr,
     TableWithJoins, Value,
 };
 
 use super::expansions;
 use super::items::column_name;
 use super::orders;
+use super::quotes::quoted;
 use super::relations;
 use crate::error::{Result, SqlError};
 
@@ -122,7 +123,7 @@ struct Column {
 
 /// The columns of a query, by their numbers.
 fn columns(body: &SetExpr) -> Vec<Column> {
-    let named = |expr: &Expr| Some(Expr::Identifier(Ident::with_quote('"', column_name(expr)?)));
+    let named = |expr: &Expr| Some(Expr::Identifier(quoted(column_name(expr)?)));
     match body {
         SetExpr::Select(select) => select
             .projection

@@ -26,8 +26,9 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 
 use super::dialect::parser_of;
 use super::items::{self, folded};
+use super::quotes::quoted;
 use super::relations::{self, parts};
-use super::{call, rows, statement_of, visits};
+use super::{call, rows, statement_within, visits};
 use crate::error::{Result, SqlError};
 
 /// The column of a series.
@@ -241,7 +242,7 @@ pub(super) fn by_text(state: &SessionState, name: &ObjectName, given: &[Function
             texts.iter().map(|text| format!("SELECT * FROM {}", table_of(text))).collect::<Vec<_>>().join(" UNION ALL ")
         }
     };
-    match statement_of(state, &sql)? {
+    match statement_within(state, &sql)? {
         ParsedStatement::Statement(statement) => match *statement {
             Statement::Query(query) => Ok(Some(query)),
             _ => Err(wrong()),
@@ -257,7 +258,7 @@ fn table_of(text: &str) -> String {
         parser.expect_token(&Token::EOF).map(|_| name)
     };
     let parsed = parser_of(text).and_then(|mut parser| whole(&mut parser));
-    parsed.map_or_else(|_| Ident::with_quote('"', text).to_string(), |name| name.to_string())
+    parsed.map_or_else(|_| quoted(text).to_string(), |name| name.to_string())
 }
 
 /// Shows each table of a body's own SELECTs.

@@ -22,6 +22,7 @@ use datafusion::sql::sqlparser::parser::ParserError;
 use super::dialect::parser_of;
 use super::items::folded;
 use super::lambdas;
+use super::quotes::quoted;
 use super::rows::check_copied;
 use super::{function_tables, units, visits};
 use crate::error::{Result, SqlError};
@@ -350,7 +351,7 @@ fn fields_of(arguments: &[FunctionArg]) -> Option<Vec<DictionaryField>> {
     let field = |argument: &FunctionArg| match argument {
         FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), operator: _ }
         | FunctionArg::ExprNamed { name: Expr::Identifier(name), arg: FunctionArgExpr::Expr(value), operator: _ } => {
-            let key = Ident::with_quote('\'', folded(name));
+            let key = quoted(folded(name));
             Some(DictionaryField { key, value: Box::new(value.clone()) })
         }
         _ => None,
@@ -424,7 +425,7 @@ fn by_shares(name: &str, call: &Function) -> Option<Vec<Function>> {
 /// A member of a struct with the value of a call, which may have another name.
 fn member(state: &SessionState, (name, mut call): (String, Function)) -> Result<DictionaryField> {
     let value = read(state, &mut call)?.unwrap_or(Expr::Function(call));
-    Ok(DictionaryField { key: Ident::with_quote('\'', name), value: Box::new(value) })
+    Ok(DictionaryField { key: quoted(name), value: Box::new(value) })
 }
 
 /// The function of JSON that gives all values that a path with `*` leads to, as a list.

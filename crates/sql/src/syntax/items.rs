@@ -20,6 +20,7 @@ use datafusion::sql::sqlparser::ast::{
     VisitorMut,
 };
 
+use super::quotes::quoted;
 use super::visits;
 
 /// Stands between a name and its number; no name that is typed has it.
@@ -209,7 +210,7 @@ fn item_name(item: &SelectItem) -> Option<String> {
 
 /// Gives an item a name with a mark.
 fn rename(item: &mut SelectItem, name: &str, number: usize) {
-    let alias = Ident::with_quote('"', format!("{name}{MARK}{number}"));
+    let alias = quoted(format!("{name}{MARK}{number}"));
     let placeholder = SelectItem::UnnamedExpr(Expr::value(Value::Null));
     *item = match std::mem::replace(item, placeholder) {
         SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {

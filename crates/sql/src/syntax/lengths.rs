@@ -6,11 +6,12 @@
 //! The file goes once DataFusion has texts of a length.
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CharacterLength, CheckConstraint, CreateTable, DataType, Expr, FunctionArg, FunctionArgExpr, Ident,
+    BinaryOperator, CharacterLength, CheckConstraint, CreateTable, DataType, Expr, FunctionArg, FunctionArgExpr,
     TableConstraint, TypedString, Value,
 };
 
 use super::call;
+use super::quotes::quoted;
 
 /// Cuts what is cast to a VARCHAR with a length.
 pub(super) fn cut(expr: &mut Expr) {
@@ -27,7 +28,7 @@ pub(super) fn constrain(table: &mut CreateTable) {
         let characters = call("character_length", vec![argument(Expr::Identifier(column.name.clone()))]);
         let expr =
             Expr::BinaryOp { left: Box::new(characters), op: BinaryOperator::LtEq, right: Box::new(number(length)) };
-        let name = Ident::with_quote('"', format!("{} VARCHAR({length})", column.name.value));
+        let name = quoted(format!("{} VARCHAR({length})", column.name.value));
         let check = CheckConstraint { name: Some(name), expr: Box::new(expr), enforced: None };
         table.constraints.push(TableConstraint::Check(check));
     }

@@ -9,7 +9,9 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
+use datafusion::catalog::SchemaProvider;
 use datafusion::common::TableReference;
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::Statement as ParsedStatement;
@@ -18,12 +20,16 @@ use datafusion::sql::sqlparser::ast::{
     MacroDefinition, ObjectName, ObjectNamePart, SelectItem, SetExpr, Statement as SqlStatement, TableFactor,
     TableFunctionArgs, Value, VisitMut, Visitor, VisitorMut,
 };
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::parser::Parser;
+use datafusion::sql::sqlparser::tokenizer::{Location, Token};
 use futures::FutureExt;
 
 use super::dialect::parser_of;
 use super::expansions::{alias, subquery};
 use super::items::{constant, folded};
-use super::{function_tables, functions, statement_of, visits};
+use super::quotes::quoted;
+use super::{function_tables, functions, statement_of, statement_within, stored, visits};
 use crate::default_schema::{CATALOG, SCHEMA, VARIABLE};
 use crate::error::{Result, SqlError};
 
@@ -71,29 +77,51 @@ pub(super) fn is_one(view: &CreateView) -> bool {
 /// The text of `DROP VIEW` for a `DROP MACRO`, or DROP FUNCTION; none of other statements, and of functions that a
 /// program has registered.
 pub(super) fn dropped(state: &SessionState, sql: &str) -> Option<String> {
-    let mut words = sql.split_whitespace();
-    let mut is =
-        |words_of: &[&str]| words.next().is_some_and(|next| words_of.iter().any(|it| next.eq_ignore_ascii_case(it)));
-    if !is(&["drop"]) || !is(&["macro", "function"]) {
-        return None;
+    let mut parser = begun(sql, "drop")?;
+    parser.parse_keyword(Keyword::DROP).then_some(())?;
+    parser.parse_one_of_keywords(&[Keyword::MACRO, Keyword::FUNCTION])?;
+    let _ = parser.parse_keyword(Keyword::TABLE);
+    let exists = if parser.parse_keywords(&[Keyword::IF, Keyword::EXISTS]) { "IF EXISTS " } else { "" };
+    let name = parser.parse_object_name(false).ok()?;
+    let _ = parser.parse_one_of_keywords(&[Keyword::CASCADE, Keyword::RESTRICT]);
+    while parser.consume_token(&Token::SemiColon) {}
+    let own = folded(name.0.last()?.as_ident()?);
+    let is_macro = parser.peek_token_ref().token == Token::EOF && !state.scalar_functions().contains_key(&own);
+    is_macro.then_some(format!("DROP VIEW {exists}{}", called(&name)?))
+}
+
+/// A CREATE MACRO … IF NOT EXISTS without its condition, or a statement that makes nothing where the macro is there;
+/// none of other statements.
+pub(super) fn unless_there(state: &SessionState, sql: &str) -> Option<String> {
+    let mut parser = begun(sql, "create")?;
+    parser.parse_keyword(Keyword::CREATE).then_some(())?;
+    let _ = parser.parse_one_of_keywords(&[Keyword::TEMP, Keyword::TEMPORARY]);
+    parser.parse_one_of_keywords(&[Keyword::MACRO, Keyword::FUNCTION])?;
+    let start = parser.peek_token_ref().span.start;
+    parser.parse_keywords(&[Keyword::IF, Keyword::NOT, Keyword::EXISTS]).then_some(())?;
+    let end = parser.get_current_token().span.end;
+    let name = parser.parse_object_name(false).ok()?;
+    if let Some((view, ..)) = view_of(state, &name) {
+        return Some(format!("CREATE VIEW IF NOT EXISTS {view} AS SELECT 1"));
     }
-    let rest: Vec<&str> = words.collect();
-    let rest = match rest.split_first() {
-        Some((first, rest)) if first.eq_ignore_ascii_case("table") => rest,
-        _ => rest.as_slice(),
-    };
-    let (exists, rest) = match rest {
-        [first, second, rest @ ..] if first.eq_ignore_ascii_case("if") && second.eq_ignore_ascii_case("exists") => {
-            ("IF EXISTS ", rest)
-        }
-        rest => ("", rest),
-    };
-    let [name] = rest else { return None };
-    let name = name.trim_end_matches(';');
-    let parsed = parser_of(name).and_then(|mut it| it.parse_object_name(false)).ok()?;
-    let own = folded(parsed.0.last()?.as_ident()?);
-    (!state.scalar_functions().contains_key(&own)).then_some(())?;
-    Some(format!("DROP VIEW {exists}{}", called(&parsed)?))
+    // The same number of characters, so that places stay.
+    let (mut ours, mut at) = (String::with_capacity(sql.len()), Location { line: 1, column: 1 });
+    for character in sql.chars() {
+        let is_left_out = start <= at && at < end && character != '\n';
+        ours.push(if is_left_out { ' ' } else { character });
+        at = match character {
+            '\n' => Location { line: at.line + 1, column: 1 },
+            _ => Location { line: at.line, column: at.column + 1 },
+        };
+    }
+    Some(ours)
+}
+
+/// A parser of a statement that begins with a word, or with a comment.
+fn begun(sql: &str, word: &str) -> Option<Parser<'static>> {
+    let text = sql.trim_start();
+    let is_it = text.get(..word.len()).is_some_and(|first| first.eq_ignore_ascii_case(word));
+    (is_it || text.starts_with("--") || text.starts_with("/*")).then(|| parser_of(sql).ok())?
 }
 
 /// Writes out calls of macros, of variables and of the functions that name tables by texts; gives whether there were
@@ -110,11 +138,11 @@ pub(super) fn write_out(state: &SessionState, parsed: &mut ParsedStatement) -> R
     }
 }
 
-/// The name of the view of a macro.
+/// The name of the view of a macro. Functions have names in any case, in quotes too.
 pub(super) fn called(name: &ObjectName) -> Option<ObjectName> {
     let mut parts: Vec<Ident> = name.0.iter().map(|part| part.as_ident().cloned()).collect::<Option<_>>()?;
     let last = parts.pop()?;
-    parts.push(Ident::with_quote('"', format!("{}()", folded(&last))));
+    parts.push(quoted(format!("{}()", last.value.to_lowercase())));
     Some(ObjectName(parts.into_iter().map(ObjectNamePart::Identifier).collect()))
 }
 
@@ -133,7 +161,7 @@ fn text_of(view: &SqlStatement) -> Option<String> {
 /// The macro that a variable is.
 pub(super) fn of_variable(name: &str) -> ObjectName {
     let own = format!("{VARIABLE}{}", name.to_lowercase());
-    ObjectName::from([CATALOG, SCHEMA, own.as_str()].map(|part| Ident::with_quote('"', part)).to_vec())
+    ObjectName::from([CATALOG, SCHEMA, own.as_str()].map(quoted).to_vec())
 }
 
 /// The macro of the variable that a call of `getvariable` names.
@@ -158,6 +186,19 @@ fn variable(call: &Function) -> Result<Option<ObjectName>> {
     }
 }
 
+/// Whether a name with a schema is that of a macro.
+pub(super) fn is_there(state: &SessionState, name: &ObjectName) -> bool {
+    name.0.len() > 1 && view_of(state, name).is_some()
+}
+
+/// The view of a macro that is there, and its schema.
+fn view_of(state: &SessionState, name: &ObjectName) -> Option<(ObjectName, TableReference, Arc<dyn SchemaProvider>)> {
+    let view = called(name)?;
+    let reference = stored::reference(&view)?;
+    let schema = state.schema_for_ref(reference.clone()).ok()?;
+    schema.table_exist(reference.table()).then_some((view, reference, schema))
+}
+
 /// What a call means.
 enum Found {
     /// The view of a macro without arguments.
@@ -178,18 +219,7 @@ struct Calls<'a> {
 impl Calls<'_> {
     /// The macro of a name.
     fn found(&self, name: &ObjectName) -> Option<Found> {
-        let view = called(name)?;
-        let parts: Vec<String> = view.0.iter().filter_map(|part| part.as_ident().map(folded)).collect();
-        let reference = match parts.as_slice() {
-            [view] => TableReference::bare(view.as_str()),
-            [schema, view] => TableReference::partial(schema.as_str(), view.as_str()),
-            [catalog, schema, view] => TableReference::full(catalog.as_str(), schema.as_str(), view.as_str()),
-            _ => return None,
-        };
-        let schema = self.state.schema_for_ref(reference.clone()).ok()?;
-        if !schema.table_exist(reference.table()) {
-            return None;
-        }
+        let (view, reference, schema) = view_of(self.state, name)?;
         // The view of a text waits for nothing.
         let table = schema.table(reference.table()).now_or_never().and_then(std::result::Result::ok).flatten();
         let parsed = |text: &str| match statement_of(self.state, text).ok()? {
@@ -197,7 +227,11 @@ impl Calls<'_> {
             _ => None,
         };
         let text = table.and_then(|table| text_of(parsed(table.get_table_definition()?)?.as_ref()));
-        let Some(statement) = text.and_then(|text| parsed(&text)) else { return Some(Found::View(view)) };
+        let statement = text.and_then(|text| match statement_within(self.state, &text).ok()? {
+            ParsedStatement::Statement(statement) => Some(statement),
+            _ => None,
+        });
+        let Some(statement) = statement else { return Some(Found::View(view)) };
         match *statement {
             SqlStatement::CreateMacro { args, temporary, definition, .. } if temporary || args.is_some() => {
                 Some(Found::Macro(args.unwrap_or_default(), Box::new(definition)))

@@ -19,6 +19,7 @@ use datafusion::sql::sqlparser::ast::{
     SetExpr, TableAlias, TableFactor, TableWithJoins, Value, VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 
+use super::quotes::quoted;
 use super::relations::{self, Columns, Relations};
 use super::{call, items};
 use crate::error::{Result, SqlError};
@@ -40,6 +41,14 @@ impl Shown {
     fn is_named(&self, wanted: &str) -> bool {
         matches!(self, Shown::Column { name, .. } if name == wanted)
     }
+
+    /// Whether a name means it. A merged column has the names of both sides, whatever the case of their letters.
+    fn is_meant(&self, wanted: &str) -> bool {
+        match self {
+            Shown::Column { name, is_merged: true, .. } => is_same(name, wanted),
+            other => other.is_named(wanted),
+        }
+    }
 }
 
 /// Which of two columns the merged one is.
@@ -51,6 +60,11 @@ enum Side {
     /// The left table is all that a semi or anti join shows.
     LeftAlone,
     RightAlone,
+}
+
+/// Whether two names are equal but for case.
+fn is_same(one: &str, other: &str) -> bool {
+    one == other || one.to_lowercase() == other.to_lowercase()
 }
 
 /// Puts ON in the place of USING and NATURAL, inner queries first.
@@ -103,7 +117,12 @@ fn in_query(query: &mut Query, columns: &mut Columns) -> Result<()> {
     let mut merged = in_select(select, columns)?;
     // A name in ORDER BY is that of an item, if there is one; DISTINCT ON compares expressions.
     if !matches!(select.distinct, Some(Distinct::On(_))) {
-        merged.retain(|column| !select.projection.iter().any(|item| is_item(item, column)));
+        for column in &mut merged {
+            let item = select.projection.iter().find_map(|item| item_name(item, column));
+            if let (Some(item), Shown::Column { expr, .. }) = (item, column) {
+                *expr = Expr::Identifier(item);
+            }
+        }
     }
     if let Some(order_by) = &mut query.order_by
         && let OrderByKind::Expressions(keys) = &mut order_by.kind
@@ -148,10 +167,10 @@ fn in_select(select: &mut Select, columns: &mut Columns) -> Result<Vec<Shown>> {
     for item in &mut select.projection {
         if let SelectItem::UnnamedExpr(expr) = item
             && let Some(name) = plain_name(expr)
-            && shown.iter().any(|column| column.is_named(&name))
+            && let Some(Shown::Column { name: own, .. }) = shown.iter().find(|column| column.is_meant(&name))
         {
             let expr = std::mem::replace(expr, Expr::value(Value::Null));
-            *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) };
+            *item = SelectItem::ExprWithAlias { expr, alias: quoted(own) };
         }
     }
     replace(select, &shown);
@@ -167,17 +186,14 @@ fn plain_name(expr: &Expr) -> Option<String> {
     }
 }
 
-/// Whether a merged column's name in ORDER BY is that of an item. Columns of tables are told by their tables' names,
-/// since a name of two tables would be ambiguous.
-fn is_item(item: &SelectItem, column: &Shown) -> bool {
-    let Shown::Column { name, expr: merged, .. } = column else { return false };
-    match item {
-        SelectItem::ExprWithAlias { expr, alias } => {
-            let is_merged = expr == merged && matches!(merged, Expr::CompoundIdentifier(_));
-            items::folded(alias) == *name && !is_merged
-        }
-        _ => false,
-    }
+/// The name of an item that a merged column's name means in ORDER BY. Columns of tables are told by their tables'
+/// names, since a name of two tables would be ambiguous.
+fn item_name(item: &SelectItem, column: &Shown) -> Option<Ident> {
+    let (Shown::Column { name, expr: merged, .. }, SelectItem::ExprWithAlias { expr, alias }) = (column, item) else {
+        return None;
+    };
+    let is_merged = expr == merged && matches!(merged, Expr::CompoundIdentifier(_));
+    (is_same(&items::folded(alias), name) && !is_merged).then(|| alias.clone())
 }
 
 /// The items that `*` stands for.
@@ -192,11 +208,10 @@ fn listed(shown: &[Shown], options: WildcardAdditionalOptions) -> Result<Vec<Sel
         left_out.extend([first_element].iter().chain(&additional_elements).map(items::folded));
     }
     let replaced = opt_replace.map(|replace| replace.items).unwrap_or_default();
-    let named =
-        |expr: &Expr, name: &str| SelectItem::ExprWithAlias { expr: expr.clone(), alias: Ident::with_quote('"', name) };
+    let named = |expr: &Expr, name: &str| SelectItem::ExprWithAlias { expr: expr.clone(), alias: quoted(name) };
     let item = |column: &Shown| match column {
         Shown::Column { name, expr, .. } => {
-            match replaced.iter().find(|replaced| items::folded(&replaced.column_name) == *name) {
+            match replaced.iter().find(|replaced| column.is_meant(&items::folded(&replaced.column_name))) {
                 Some(other) => named(&other.expr, name),
                 None if matches!(expr, Expr::CompoundIdentifier(_)) => SelectItem::UnnamedExpr(expr.clone()),
                 None => named(expr, name),
@@ -207,7 +222,7 @@ fn listed(shown: &[Shown], options: WildcardAdditionalOptions) -> Result<Vec<Sel
             WildcardAdditionalOptions::default(),
         ),
     };
-    let is_listed = |column: &&Shown| !left_out.iter().any(|name| column.is_named(name));
+    let is_listed = |column: &&Shown| !left_out.iter().any(|name| column.is_meant(name));
     Ok(shown.iter().filter(is_listed).map(item).collect())
 }
 
@@ -232,7 +247,7 @@ fn of_factor(factor: &mut TableFactor, columns: &mut Columns) -> Result<Vec<Show
     let table = match relations::name_of(factor) {
         Some(name) => name,
         None => {
-            let name = Ident::with_quote('"', format!("relation {number}"));
+            let name = quoted(format!("relation {number}"));
             let named = TableAlias { explicit: true, name: name.clone(), columns: Vec::new(), at: None };
             if let Some(alias) = relations::alias_of(factor) {
                 *alias = Some(named);
@@ -250,7 +265,7 @@ fn of_factor(factor: &mut TableFactor, columns: &mut Columns) -> Result<Vec<Show
 }
 
 fn column_of(table: &[Ident], name: &str) -> Expr {
-    Expr::CompoundIdentifier(table.iter().cloned().chain([Ident::with_quote('"', name)]).collect())
+    Expr::CompoundIdentifier(table.iter().cloned().chain([quoted(name)]).collect())
 }
 
 /// What two sides show that are joined, where the join compares merged columns by ON.
@@ -267,8 +282,9 @@ fn of_join(left: Vec<Shown>, operator: &mut JoinOperator, right: Vec<Shown>) -> 
         JoinConstraint::None => Vec::new(),
     };
     let (mut condition, mut shown) = (None, Vec::new());
+    let (mut of_left, mut of_right) = (Vec::new(), Vec::new());
     for name in &names {
-        let (one, other) = (found(&left, name, "left")?, found(&right, name, "right")?);
+        let ((own, one), (others, other)) = (found(&left, name, "left")?, found(&right, name, "right")?);
         let equal =
             Expr::BinaryOp { left: Box::new(one.clone()), op: BinaryOperator::Eq, right: Box::new(other.clone()) };
         condition = Some(match condition {
@@ -282,29 +298,34 @@ fn of_join(left: Vec<Shown>, operator: &mut JoinOperator, right: Vec<Shown>) -> 
                 call("coalesce", [one, other].map(|expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))).into())
             }
         };
-        shown.push(Shown::Column { name: name.clone(), expr, is_merged: true });
+        let name = if matches!(side, Side::Right | Side::RightAlone) { others.clone() } else { own.clone() };
+        shown.push(Shown::Column { name, expr, is_merged: true });
+        of_left.push(own);
+        of_right.push(others);
     }
     if matches!(constraint, JoinConstraint::Using(_) | JoinConstraint::Natural) {
         // Tables without a common column are joined whole.
         let all = || Expr::value(Value::Boolean(true));
         *constraint = JoinConstraint::On(condition.unwrap_or_else(all));
     }
-    let rest = |column: &Shown| !names.iter().any(|name| column.is_named(name));
+    let rest = |side: Vec<Shown>, merged: Vec<String>| {
+        side.into_iter().filter(move |column| !merged.iter().any(|name| column.is_named(name)))
+    };
     if side != Side::RightAlone {
-        shown.extend(left.into_iter().filter(rest));
+        shown.extend(rest(left, of_left));
     }
     if side != Side::LeftAlone {
-        shown.extend(right.into_iter().filter(rest));
+        shown.extend(rest(right, of_right));
     }
     Ok(shown)
 }
 
 /// Names of columns that both sides have, in the order of the left one.
 fn common(left: &[Shown], right: &[Shown]) -> Result<Vec<String>> {
-    let mut names = Vec::new();
+    let mut names: Vec<String> = Vec::new();
     for column in left.iter().chain(right) {
         match column {
-            Shown::Column { name, .. } if names.contains(name) => {}
+            Shown::Column { name, .. } if names.iter().any(|other| is_same(other, name)) => {}
             Shown::Column { name, .. } => names.push(name.clone()),
             Shown::All(table) => {
                 let reason = format!(
@@ -315,28 +336,32 @@ fn common(left: &[Shown], right: &[Shown]) -> Result<Vec<String>> {
             }
         }
     }
-    let has = |side: &[Shown], name: &String| side.iter().any(|column| column.is_named(name));
+    let is_it = |column: &Shown, wanted: &str| matches!(column, Shown::Column { name, .. } if is_same(name, wanted));
+    let has = |side: &[Shown], name: &String| side.iter().any(|column| is_it(column, name));
     names.retain(|name| has(left, name) && has(right, name));
     Ok(names)
 }
 
-/// The column of a name among those of a side.
-fn found(side: &[Shown], name: &str, which: &str) -> Result<Expr> {
+/// The column of a name among those of a side, and its own name: in another case where none has the name itself.
+fn found(side: &[Shown], name: &str, which: &str) -> Result<(String, Expr)> {
+    let has_it = side.iter().any(|column| column.is_named(name));
     let mut columns = side.iter().filter_map(|column| match column {
-        Shown::Column { expr, .. } if column.is_named(name) => Some(expr.clone()),
+        Shown::Column { name: own, expr, .. } if own == name || !has_it && is_same(own, name) => {
+            Some((own.clone(), expr.clone()))
+        }
         _ => None,
     });
     let mut unknown = side.iter().filter_map(|column| match column {
-        Shown::All(table) => Some(column_of(table, name)),
+        Shown::All(table) => Some((name.to_string(), column_of(table, name))),
         Shown::Column { .. } => None,
     });
     match (columns.next(), columns.next()) {
-        (Some(expr), None) => Ok(expr),
+        (Some(found), None) => Ok(found),
         (Some(_), Some(_)) => Err(SqlError::Planning(format!(
             "column '{name}' that USING or NATURAL merges is twice in the {which} side"
         ))),
         (None, _) => match (unknown.next(), unknown.next()) {
-            (Some(expr), None) => Ok(expr),
+            (Some(found), None) => Ok(found),
             _ => Err(SqlError::Planning(format!("column '{name}' of USING is not in the {which} side of its join"))),
         },
     }
@@ -348,7 +373,7 @@ fn replace(tree: &mut impl VisitMut, shown: &[Shown]) {
         let Expr::Identifier(name) = expr else { return };
         let name = items::folded(name);
         let merged = shown.iter().find_map(|column| match column {
-            Shown::Column { expr, is_merged: true, .. } if column.is_named(&name) => Some(expr),
+            Shown::Column { expr, is_merged: true, .. } if column.is_meant(&name) => Some(expr),
             _ => None,
         });
         if let Some(merged) = merged {

@@ -16,22 +16,22 @@ use super::relations::parts;
 /// Schemas whose functions are those that there are.
 const SCHEMAS: [&str; 5] = ["pg_catalog", "information_schema", "public", "main", "system"];
 
-/// Writes methods as calls.
-pub(super) fn as_calls(parsed: &mut ParsedStatement) {
-    struct Methods;
-    impl VisitorMut for Methods {
+/// Writes methods as calls; `is_function` says of a name with a schema whether it is that of a function.
+pub(super) fn as_calls(parsed: &mut ParsedStatement, is_function: &dyn Fn(&ObjectName) -> bool) {
+    struct Methods<'a>(&'a dyn Fn(&ObjectName) -> bool);
+    impl VisitorMut for Methods<'_> {
         type Break = ();
         // The functions of a chain are visited as its arguments.
         fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
             match expr {
-                Expr::Function(function) => of_name(function),
+                Expr::Function(function) if !(self.0)(&function.name) => of_name(function),
                 Expr::CompoundFieldAccess { .. } => in_chain(expr),
                 _ => {}
             }
             ControlFlow::Continue(())
         }
     }
-    let _ = super::visit(parsed, &mut Methods);
+    let _ = super::visit(parsed, &mut Methods(is_function));
 }
 
 /// Makes an argument of what stands before the name of a function.
@@ -82,7 +82,8 @@ fn method(access: &AccessExpr) -> Option<(&Function, Vec<Ident>)> {
     }
 }
 
-fn with_fields(root: Expr, access_chain: Vec<AccessExpr>) -> Expr {
+/// An expression with fields behind it.
+pub(super) fn with_fields(root: Expr, access_chain: Vec<AccessExpr>) -> Expr {
     match access_chain.is_empty() {
         true => root,
         false => Expr::CompoundFieldAccess { root: Box::new(root), access_chain },

@@ -2,8 +2,8 @@
 //!
 //! The tree is the parser's, changed where DataFusion would plan something else than SQL says: chains of AND, OR and
 //! UNION ALL become balanced ([`shape`]), `FROM t` selects all columns, and select items have the names that the user
-//! wrote ([`names`]). Names that a table has in another case are those of the table ([`spellings`]). Forms that depend
-//! on the names of columns are written out ([`expansions`]). Joins by USING and NATURAL become joins by ON
+//! wrote ([`names`]). Names that a table has in another case are those of the table ([`spellings`], [`stored`]). Forms
+//! that depend on the names of columns are written out ([`expansions`]). Joins by USING and NATURAL become joins by ON
 //! ([`merged`]), rows are compared by component ([`rows`]), names of windows and of WITH are resolved ([`windows`],
 //! [`scopes`]), and statements that change tables become INSERT ([`changes`]). What is nested too deep, a `JOIN`
 //! without a condition, and clauses that nothing would read ([`unread`]) are refused.
@@ -35,6 +35,7 @@ mod methods;
 mod names;
 mod orders;
 mod quantifiers;
+mod quotes;
 mod readers;
 mod relations;
 mod repeated;
@@ -46,6 +47,7 @@ mod similar;
 mod spelled;
 mod spellings;
 mod statements;
+mod stored;
 mod temporary;
 mod times;
 mod units;
@@ -126,7 +128,7 @@ pub(crate) async fn parse_returning(
 ) -> Result<(ParsedStatement, Option<ParsedStatement>)> {
     let set = variables::as_macro(state, sql).await?;
     let sql = set.as_deref().unwrap_or(sql);
-    let ours = elsewhere::as_ours(state, sql)?;
+    let ours = as_ours(state, sql)?;
     let sql = ours.as_deref().unwrap_or(sql);
     let created = created::as_query(state, sql).await?;
     let sql = created.as_deref().unwrap_or(sql);
@@ -137,6 +139,12 @@ pub(crate) async fn parse_returning(
     Box::pin(expansions::write_out(state, &mut statement, sql)).await?;
     expansions::insert_by_name(state, &mut statement).await?;
     Box::pin(settled(state, statement, sql)).await
+}
+
+/// The text of the statement that one with IF NOT EXISTS of a macro, or one of another system, means here; none for
+/// others.
+fn as_ours(state: &SessionState, sql: &str) -> Result<Option<String>> {
+    macros::unless_there(state, sql).map_or_else(|| elsewhere::as_ours(state, sql), |ours| Ok(Some(ours)))
 }
 
 /// A statement without forms to be written out as it is planned, and its RETURNING.
@@ -190,12 +198,13 @@ fn read(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
     let limit = settings.map_or_else(|| Settings::default().depth_limit, |settings| settings.depth_limit);
     shape::settle(&mut parsed, limit)?;
     // Macros are methods, too, and what they bring along may have any form.
+    let is_function = |name: &ObjectName| macros::is_there(state, name);
     if sql.contains('.') {
-        methods::as_calls(&mut parsed);
+        methods::as_calls(&mut parsed, &is_function);
     }
     let has_macros = macros::write_out(state, &mut parsed)?;
     if has_macros {
-        methods::as_calls(&mut parsed);
+        methods::as_calls(&mut parsed, &is_function);
     }
     if has_macros || readers::are_in(sql) {
         readers::as_names(&mut parsed);
@@ -238,14 +247,20 @@ fn parse_generic(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
     }
 }
 
+/// The statement of a text within another one.
+fn statement_within(state: &SessionState, text: &str) -> Result<ParsedStatement> {
+    spelled::Within::note(state, text);
+    statement_of(state, text)
+}
+
 /// The one statement of a text, as the parser reads it.
 fn statement_of(state: &SessionState, sql: &str) -> Result<ParsedStatement> {
     let limit = state.config_options().sql_parser.recursion_limit.get();
     let tokens = Tokenizer::new(&SessionDialect, sql).tokenize_with_location().map_err(ParserError::from);
     let mut tokens = tokens.map_err(DataFusionError::from)?;
-    dialect::keep_strings(&mut tokens);
     spelled::put(state, sql, &mut tokens);
     expansions::read_for(&mut tokens)?;
+    quotes::keep(&mut tokens).map_err(DataFusionError::from)?;
     let builder = DFParserBuilder::new(tokens).with_dialect(&SessionDialect).with_recursion_limit(limit);
     let mut statements = builder.build()?.parse_statements()?;
     match (statements.pop_front(), statements.is_empty()) {

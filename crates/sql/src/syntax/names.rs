@@ -17,6 +17,7 @@ use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Toke
 
 use super::dialect::SessionDialect;
 use super::items::{column_name, folded, has_columns};
+use super::quotes::{quoted, written};
 use super::relations;
 
 /// Longest name, in characters; a longer text is left to DataFusion.
@@ -61,7 +62,7 @@ impl VisitorMut for Names<'_> {
                     continue;
                 }
                 let expr = std::mem::replace(expr, Expr::value(Value::Null));
-                *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', column.unwrap_or(text)) };
+                *item = SelectItem::ExprWithAlias { expr, alias: quoted(column.unwrap_or(text)) };
             }
         }
         ControlFlow::Continue(())
@@ -87,7 +88,7 @@ fn name_fields(select: &mut Select) {
             && let Some((name, before)) = names.split_last()
             && !is_of(before)
         {
-            let alias = Ident::with_quote('"', folded(name));
+            let alias = quoted(folded(name));
             *item = SelectItem::ExprWithAlias { expr: Expr::CompoundIdentifier(std::mem::take(names)), alias };
         }
     }
@@ -186,7 +187,7 @@ fn texts(tokens: &[TokenWithSpan], count: usize) -> Option<Vec<String>> {
         match &token.token {
             Token::Whitespace(_) if item.is_empty() || item.ends_with(' ') => {}
             Token::Whitespace(_) => item.push(' '),
-            other => item.push_str(&other.to_string()),
+            other => item.push_str(&written(other)),
         }
         if !matches!(token.token, Token::Whitespace(_)) {
             before = word;

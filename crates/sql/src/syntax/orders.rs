@@ -8,13 +8,14 @@
 //! SELECT. Here the SELECT is a table with the key as one more column, which the query around leaves out.
 
 use datafusion::sql::sqlparser::ast::{
-    Distinct, Expr, GroupByExpr, Ident, OrderBy, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, SetQuantifier,
+    Distinct, Expr, GroupByExpr, OrderBy, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, SetQuantifier,
     TableFactor, TableWithJoins, Value,
 };
 
 use super::dialect::parser_of;
 use super::items::{MARK, column_name, each_name, folded};
 use super::names::spreads;
+use super::quotes::quoted;
 
 /// How many columns a query has; none where that is not known of its text.
 fn column_count(query: &SetExpr) -> Option<usize> {
@@ -81,7 +82,7 @@ pub(super) fn beside_unnest(query: &mut Query) {
     };
     let mut hidden = Vec::new();
     for key in keys.iter_mut().filter(|key| !is_item(&key.expr) && !has_alias(&key.expr)) {
-        let alias = Ident::with_quote('"', format!("{MARK}key{}", hidden.len()));
+        let alias = quoted(format!("{MARK}key{}", hidden.len()));
         let expr = std::mem::replace(&mut key.expr, Expr::Identifier(alias.clone()));
         hidden.push((alias, expr));
     }
@@ -133,8 +134,7 @@ pub(super) fn to_be_counted(query: &Query) -> Query {
         for (place, item) in select.projection.iter_mut().enumerate() {
             let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = &*item else { continue };
             if matches!(expr, Expr::CompoundIdentifier(_)) || !spreads(expr) {
-                *item =
-                    SelectItem::ExprWithAlias { expr: expr.clone(), alias: Ident::with_quote('"', place.to_string()) };
+                *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias: quoted(place.to_string()) };
             }
         }
     }

@@ -11,6 +11,8 @@ use datafusion::sql::sqlparser::ast::{
     FunctionArg, Ident, ObjectName, TableAlias, TableFactor, TableFunctionArgs, VisitorMut,
 };
 
+use super::quotes::quoted;
+
 /// The functions, with the format that they read.
 const FUNCTIONS: [(&str, &str); 8] = [
     ("parquet_scan", "PARQUET"),
@@ -56,7 +58,7 @@ impl VisitorMut for Calls {
         };
         let Some(function) = function else { return ControlFlow::Continue(()) };
         let given = given.iter().map(FunctionArg::to_string).collect::<Vec<_>>().join(", ");
-        *name = ObjectName::from(vec![Ident::with_quote('"', format!("{function}({given})"))]);
+        *name = ObjectName::from(vec![quoted(format!("{function}({given})"))]);
         *args = None;
         alias.get_or_insert_with(|| TableAlias {
             explicit: true,

@@ -18,6 +18,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::items::{self, MARK, shown_name};
+use super::quotes::quoted;
 use super::relations::{self, Relations, Surroundings};
 use crate::error::{Result, SqlError};
 
@@ -127,7 +128,7 @@ async fn renamed(state: &SessionState, mut query: Box<Query>, scopes: &[With]) -
     let column = |(number, name): (usize, &String)| {
         let shown = shown_name(name);
         let name = if counts[shown] == 1 { shown.to_string() } else { format!("{shown}{MARK}{number}") };
-        TableAliasColumnDef { name: Ident::with_quote('"', name), data_type: None }
+        TableAliasColumnDef { name: quoted(name), data_type: None }
     };
     let columns = names.iter().enumerate().map(column).collect();
     let alias = TableAlias { explicit: true, name: Ident::new("subquery"), columns, at: None };

@@ -231,7 +231,7 @@ fn is_row(expr: &Expr) -> bool {
 }
 
 /// The components of a row constructor, `(a, b)` or `ROW(a, b)`.
-fn components(expr: &Expr) -> Option<Vec<Expr>> {
+pub(super) fn components(expr: &Expr) -> Option<Vec<Expr>> {
     match expr {
         Expr::Nested(inner) => components(inner),
         Expr::Tuple(items) if !items.is_empty() => Some(items.clone()),

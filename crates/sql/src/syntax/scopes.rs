@@ -18,6 +18,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::items::{MARK, folded};
+use super::quotes::quoted;
 use super::relations::parts;
 use crate::error::{Result, SqlError};
 
@@ -124,7 +125,7 @@ impl Scopes {
                 };
                 let renamed = self.times.as_ref().is_some_and(is_told_apart).then(|| {
                     self.given += 1;
-                    Ident::with_quote('"', given(&name, self.given, word))
+                    quoted(given(&name, self.given, word))
                 });
                 if let Some(renamed) = &renamed {
                     table.alias.name = renamed.clone();

@@ -9,6 +9,7 @@
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Value};
 
+use super::quotes;
 use super::rows::operand;
 use crate::error::{Result, SqlError};
 
@@ -35,11 +36,11 @@ pub(super) fn as_match(expr: &mut Expr) -> Result<()> {
     };
     let regex = match unnested(pattern) {
         Expr::Value(value) => match &value.value {
-            Value::SingleQuotedString(sql) => {
+            Value::SingleQuotedString(sql) | Value::EscapedStringLiteral(sql) => {
                 let translated = translated(sql, escape).ok_or_else(|| {
                     SqlError::Planning(format!("the pattern '{sql}' of SIMILAR TO ends in its escape, or in a bracket"))
                 })?;
-                Value::SingleQuotedString(translated)
+                quotes::text(translated)
             }
             Value::Null => Value::Null,
             other => return Err(SqlError::Unsupported(format!("SIMILAR TO {other}; write the pattern as a text"))),

@@ -16,15 +16,20 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Fields};
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::Statement as ParsedStatement;
+use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Word};
 
 use super::dialect::SessionDialect;
+use super::items::folded;
 use super::marks::Marks;
 use super::readers::read_by;
-use super::spelled::{Place, Spellings};
-use super::{copies, elsewhere};
+use super::spelled::{Place, Spellings, Text, Within};
+use super::{copies, statement_of};
 use crate::error::{Result, SqlError};
+
+/// Words behind which the name of a table stands, in statements in parentheses too.
+const SOURCES: [&str; 7] = ["copy", "describe", "from", "join", "pivot", "summarize", "unpivot"];
 
 /// A state that reads a statement with its names in the case that tables have them in.
 pub(crate) struct Again {
@@ -39,11 +44,9 @@ pub(crate) struct Again {
 pub(crate) async fn again(state: &SessionState, sql: &str, before: Option<Again>, error: SqlError) -> Result<Again> {
     let spellings = match before {
         Some(before) => before.spellings.widened(&error),
-        None => Box::pin(spellings(state, sql)).await.and_then(|spellings| {
-            match spellings.places.iter().any(|place| place.is_meant) {
-                true => Some(spellings),
-                false => spellings.widened(&error),
-            }
+        None => Box::pin(spellings(state, sql)).await.and_then(|spellings| match spellings.are_meant() {
+            true => Some(spellings),
+            false => spellings.widened(&error),
         }),
     };
     let spellings = Arc::new(spellings.ok_or(error)?);
@@ -57,23 +60,22 @@ async fn spellings(state: &SessionState, sql: &str) -> Option<Spellings> {
     if !state.config_options().sql_parser.enable_ident_normalization {
         return None;
     }
-    let ours = elsewhere::as_ours(state, sql).ok()?;
+    let ours = super::as_ours(state, sql).ok()?;
     let text = ours.as_deref().unwrap_or(sql);
+    let within = Arc::new(Within::default());
+    let mut state = state.clone();
+    state.config_mut().set_extension(within.clone());
+    let state = &state;
     let filled = copies::filled(state, text).ok()?.map(|table| format!("SELECT * FROM {table}"));
-    let mut parsed = super::read_whole(state, filled.as_deref().unwrap_or(text)).ok()?;
+    let parsed = super::read_whole(state, filled.as_deref().unwrap_or(text)).ok()?;
     let mut known = Known::of(state, &parsed).await?;
-    let mut marks = Marks::new(std::mem::take(&mut known.columns));
-    if filled.is_none() {
-        let _ = super::visit(&mut parsed, &mut marks);
-    }
-    for name in &marks.quoted {
-        known.spellings.entry(name.to_lowercase()).or_default().insert(name.clone());
-    }
-    let tokens = Tokenizer::new(&SessionDialect, text).tokenize_with_location().ok()?;
-    let tokens: Vec<_> = tokens.iter().filter(|it| !matches!(it.token, Token::Whitespace(_))).collect();
-    let place = |at: usize| known.place(&tokens, at, &marks);
-    let places: Vec<Place> = (behind_types(&tokens)..tokens.len()).filter_map(place).collect();
-    (!places.is_empty()).then(|| Spellings { text: text.to_string(), places })
+    let own = filled.is_none().then_some(parsed);
+    let texts = std::iter::once((text.to_string(), own)).chain(within.texts().into_iter().map(|text| {
+        let parsed = statement_of(state, &text).ok();
+        (text, parsed)
+    }));
+    let texts: Vec<Text> = texts.filter_map(|(text, parsed)| known.text(text, parsed)).collect();
+    texts.iter().any(|text| !text.places.is_empty()).then_some(Spellings { texts })
 }
 
 /// Where names of columns begin: behind the types that a PREPARE declares.
@@ -96,6 +98,24 @@ struct Known {
 }
 
 impl Known {
+    /// The names of a text of this tree; none where it has no tokens.
+    fn text(&mut self, text: String, parsed: Option<ParsedStatement>) -> Option<Text> {
+        let mut marks = Marks::new(self.columns.clone());
+        let mut arguments = Vec::new();
+        if let Some(mut parsed) = parsed {
+            let _ = super::visit(&mut parsed, &mut marks);
+            arguments = arguments_of(&parsed);
+        }
+        for name in &marks.quoted {
+            self.spellings.entry(name.to_lowercase()).or_default().insert(name.clone());
+        }
+        let tokens = Tokenizer::new(&SessionDialect, &text).tokenize_with_location().ok()?;
+        let tokens: Vec<_> = tokens.iter().filter(|it| !matches!(it.token, Token::Whitespace(_))).collect();
+        let place = |at: usize| self.place(&tokens, at, &marks).filter(|place| !arguments.contains(&place.name));
+        let places = (behind_types(&tokens)..tokens.len()).filter_map(place).collect();
+        Some(Text { text, places })
+    }
+
     /// Those of the tables of a statement.
     async fn of(state: &SessionState, parsed: &ParsedStatement) -> Option<Known> {
         let mut known = Known { columns: HashMap::new(), spellings: BTreeMap::new(), renamed: HashMap::new() };
@@ -137,8 +157,11 @@ impl Known {
         let token = |at: Option<usize>| at.and_then(|at| tokens.get(at)).map(|token| &token.token);
         let (before, after) = (token(at.checked_sub(1)), token(Some(at + 1)));
         let is_qualifier = after == Some(&Token::Period);
+        // Words of a statement in parentheses have no places in the tree.
+        let is_source =
+            matches!(before, Some(Token::Word(word)) if SOURCES.contains(&word.value.to_lowercase().as_str()));
         if let Some(other) = self.renamed.get(&name)
-            && (marks.relations.contains(&start) || is_qualifier)
+            && (marks.relations.contains(&start) || is_qualifier || is_source)
         {
             return Some(Place { at: start, name, spelling: other.clone(), is_definition: false, is_meant: true });
         }
@@ -155,6 +178,17 @@ impl Known {
         let is_own = is_there || marks.defined.contains(&name);
         let is_meant = !is_definition && (!is_own || marks.meant.contains(&start));
         Some(Place { at: start, name, spelling: spelling.clone(), is_definition, is_meant })
+    }
+}
+
+/// The arguments of the macro that a statement makes.
+fn arguments_of(parsed: &ParsedStatement) -> Vec<String> {
+    let ParsedStatement::Statement(statement) = parsed else { return Vec::new() };
+    match statement.as_ref() {
+        SqlStatement::CreateMacro { args, .. } => {
+            args.iter().flatten().map(|argument| folded(&argument.name)).collect()
+        }
+        _ => Vec::new(),
     }
 }
 

@@ -8,6 +8,7 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Token, Word};
 
+use super::quotes::quoted;
 use super::relations;
 use crate::error::SqlError;
 
@@ -171,7 +172,7 @@ fn told_of(function: &str, query: Box<Query>) -> Result<Box<Query>, SqlError> {
     relations::all_of(TableWithJoins {
         relation: TableFactor::Function {
             lateral: false,
-            name: ObjectName::from(vec![Ident::with_quote('"', function)]),
+            name: ObjectName::from(vec![quoted(function)]),
             args: vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Subquery(query)))],
             with_ordinality: false,
             alias: None,
@@ -188,5 +189,5 @@ fn every_row() -> FunctionArg {
 /// A key of GROUP BY, among the aggregates, where texts of queries have calls alone.
 fn group(key: Expr) -> ExprWithAlias {
     let argument = FunctionArg::Unnamed(FunctionArgExpr::Expr(key));
-    ExprWithAlias { expr: super::call("key", vec![argument]), alias: Some(Ident::with_quote('"', KEY)) }
+    ExprWithAlias { expr: super::call("key", vec![argument]), alias: Some(quoted(KEY)) }
 }

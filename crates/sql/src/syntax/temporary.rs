@@ -2,7 +2,8 @@
 //!
 //! As in PostgreSQL, a name without a schema means the temporary table where there is one, and `public.t` the table of
 //! all, and so does the name of a table that is made and not TEMP. The planner gives both the same schema: here the
-//! second one is called by the schema's name that has no temporary tables.
+//! second one is called by the schema's name that has no temporary tables. Names that are made, changed or dropped
+//! have the spelling of the catalog before ([`stored`]).
 
 use std::ops::ControlFlow;
 
@@ -10,18 +11,23 @@ use datafusion::common::TableReference;
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::{CopyToSource, Statement as ParsedStatement};
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, ObjectName, ObjectNamePart, Select, SelectItem, SelectItemQualifiedWildcardKind,
-    Statement as SqlStatement, VisitorMut,
+    Expr, Ident, ObjectName, ObjectNamePart, ObjectType, SchemaName, Select, SelectItem,
+    SelectItemQualifiedWildcardKind, Statement as SqlStatement, VisitorMut,
 };
 
 use super::items::folded;
+use super::quotes::quoted;
+use super::stored;
 use crate::default_schema::{CATALOG, LASTING, SCHEMA, TEMPORARY};
 
 /// Has names with a schema mean tables of all.
 pub(super) fn with_lasting(state: &SessionState, parsed: &mut ParsedStatement) {
     let mut names = Names { state };
     match parsed {
-        ParsedStatement::CreateExternalTable(table) => names.settle_made(&mut table.name),
+        ParsedStatement::CreateExternalTable(table) => {
+            stored::spell_table(state, &mut table.name);
+            names.settle_made(&mut table.name);
+        }
         ParsedStatement::CopyTo(copy) => match &mut copy.source {
             CopyToSource::Relation(name) => names.settle(name),
             CopyToSource::Query(_) => {}
@@ -91,13 +97,29 @@ impl Names<'_> {
 }
 
 fn lasting() -> Ident {
-    Ident::with_quote('"', LASTING)
+    quoted(LASTING)
 }
 
 impl VisitorMut for Names<'_> {
     type Break = ();
 
     fn pre_visit_statement(&mut self, statement: &mut SqlStatement) -> ControlFlow<()> {
+        match statement {
+            SqlStatement::CreateView(view) => stored::spell_table(self.state, &mut view.name),
+            SqlStatement::CreateTable(table) => stored::spell_table(self.state, &mut table.name),
+            SqlStatement::AlterTable(table) => stored::spell_table(self.state, &mut table.name),
+            SqlStatement::CreateSchema { schema_name: SchemaName::Simple(name), .. }
+            | SqlStatement::CreateSchema { schema_name: SchemaName::NamedAuthorization(name, _), .. } => {
+                stored::spell_schema(self.state, &mut name.0);
+            }
+            SqlStatement::Drop { object_type: ObjectType::Schema, names, .. } => {
+                names.iter_mut().for_each(|name| stored::spell_schema(self.state, &mut name.0));
+            }
+            SqlStatement::Drop { names, .. } => {
+                names.iter_mut().for_each(|name| stored::spell_table(self.state, name));
+            }
+            _ => {}
+        }
         match statement {
             SqlStatement::CreateView(view) if !view.temporary => self.settle_made(&mut view.name),
             SqlStatement::CreateTable(table) if !table.temporary => self.settle_made(&mut table.name),
@@ -115,6 +137,7 @@ impl VisitorMut for Names<'_> {
     }
 
     fn pre_visit_relation(&mut self, relation: &mut ObjectName) -> ControlFlow<()> {
+        stored::spell_schema_of(self.state, relation);
         self.settle(relation);
         ControlFlow::Continue(())
     }

@@ -72,7 +72,7 @@ fn parse(sql: &str) -> Result<Option<(bool, String, &str)>> {
     let end = tokens.iter().rposition(|token| token.kind != Kind::Symbol(';')).map_or(0, |last| last + 1);
     let name = match tokens.get(2).filter(|_| end > 2).map(|token| (token.kind, &sql[token.range.clone()])) {
         Some((Kind::Word, name)) => name.to_string(),
-        Some((Kind::QuotedName, name)) => name[1..name.len() - 1].to_string(),
+        Some((Kind::QuotedName, name)) => name[1..name.len() - 1].replace(&name[..1].repeat(2), &name[..1]),
         _ => return Err(form(if is_set { "SET VARIABLE name = value" } else { "RESET VARIABLE name" })),
     };
     let has_value = tokens.get(3).is_some_and(|token| token.kind == Kind::Symbol('=')) || word(3, "to");
@@ -118,7 +118,13 @@ fn literal(value: &ScalarValue) -> Result<String> {
         ScalarValue::IntervalMonthDayNano(Some(it)) => {
             format!("INTERVAL '{} months {} days {} nanoseconds'", it.months, it.days, it.nanoseconds)
         }
-        ScalarValue::IntervalYearMonth(_) | ScalarValue::IntervalDayTime(_) => {
+        // The difference of timestamps is a duration.
+        ScalarValue::IntervalYearMonth(_)
+        | ScalarValue::IntervalDayTime(_)
+        | ScalarValue::DurationSecond(_)
+        | ScalarValue::DurationMillisecond(_)
+        | ScalarValue::DurationMicrosecond(_)
+        | ScalarValue::DurationNanosecond(_) => {
             return literal(&value.cast_to(&DataType::Interval(arrow::datatypes::IntervalUnit::MonthDayNano))?);
         }
         other => {

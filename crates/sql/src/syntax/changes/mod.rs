@@ -23,6 +23,7 @@ use datafusion::sql::sqlparser::ast::{
     UpdateTableFromKind,
 };
 
+use super::rows;
 use crate::error::{Result, SqlError};
 use crate::memory_table::Action;
 use parts::{Target, aliased, is_default, number};
@@ -284,17 +285,21 @@ fn assigned(target: &Target, assignments: Vec<Assignment>) -> Result<Vec<Option<
     for Assignment { target, value } in assignments {
         match (target, value) {
             (AssignmentTarget::ColumnName(name), value) => assign(&name, value)?,
-            (AssignmentTarget::Tuple(names), Expr::Tuple(values)) if names.len() == values.len() => {
-                names.iter().zip(values).try_for_each(|(name, value)| assign(name, value))?;
-            }
             (AssignmentTarget::Tuple(names), Expr::Subquery(query)) => {
                 for (place, name) in names.iter().enumerate() {
                     assign(name, parts::member_of_row(&query, names.len(), place)?)?;
                 }
             }
             (AssignmentTarget::Tuple(names), value) => {
-                let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-                return Err(SqlError::Unsupported(format!("SET ({}) = {value}", names.join(", "))));
+                let row = rows::components(&value);
+                let values = match value {
+                    Expr::Nested(value) if names.len() == 1 && row.is_none() => vec![*value],
+                    value => row.filter(|row| row.len() == names.len()).ok_or_else(|| {
+                        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+                        SqlError::Unsupported(format!("SET ({}) = {value}", names.join(", ")))
+                    })?,
+                };
+                names.iter().zip(values).try_for_each(|(name, value)| assign(name, value))?;
             }
         }
     }

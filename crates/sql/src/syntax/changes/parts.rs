@@ -13,6 +13,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::super::items::folded;
+use super::super::quotes::quoted;
 use super::super::{Mends, TableOfWith, relations, visits};
 use crate::error::{Result, SqlError};
 use crate::memory_table::{MemoryTable, ROW, Role};
@@ -114,7 +115,7 @@ impl Target {
     fn in_role(&self, role: Role) -> ObjectName {
         let mut name = self.name.clone();
         if let Some(ObjectNamePart::Identifier(last)) = name.0.last_mut() {
-            *last = Ident::with_quote('"', role.name_of(&folded(last)));
+            *last = quoted(role.name_of(&folded(last)));
         }
         name
     }
@@ -236,7 +237,7 @@ fn last(name: &ObjectName) -> Result<&Ident> {
 
 /// A column by the name of its table.
 pub(super) fn column_of(table: &Ident, name: &str) -> Expr {
-    Expr::CompoundIdentifier(vec![table.clone(), Ident::with_quote('"', name)])
+    Expr::CompoundIdentifier(vec![table.clone(), quoted(name)])
 }
 
 /// A table by its name.
@@ -256,7 +257,7 @@ pub(super) fn table(name: ObjectName, alias: Option<TableAlias>) -> TableFactor 
 }
 
 pub(super) fn aliased(expr: Expr, alias: &str) -> SelectItem {
-    SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', alias) }
+    SelectItem::ExprWithAlias { expr, alias: quoted(alias) }
 }
 
 pub(super) fn number(number: i64) -> Expr {
@@ -265,7 +266,7 @@ pub(super) fn number(number: i64) -> Expr {
 
 /// A column of the row that a query gives: `(SELECT "1" FROM (query) AS assigned ("0", "1"))`.
 pub(super) fn member_of_row(query: &Query, columns: usize, place: usize) -> Result<Expr> {
-    let name = |at: usize| Ident::with_quote('"', at.to_string());
+    let name = |at: usize| quoted(at.to_string());
     let column = |at: usize| TableAliasColumnDef { name: name(at), data_type: None };
     let columns = (0..columns).map(column).collect();
     let alias = TableAlias { explicit: true, name: Ident::new("assigned"), columns, at: None };

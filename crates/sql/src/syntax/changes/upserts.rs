@@ -10,15 +10,16 @@ use std::ops::ControlFlow;
 use datafusion::catalog::TableProvider;
 use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::{
-    Assignment, ConflictTarget, DoUpdate, Expr, Ident, Insert, Merge, ObjectName, OnConflict, OnConflictAction,
-    OnInsert, Query, SqliteOnConflict, Statement as SqlStatement, TableAliasColumnDef, TableFactor, TableObject,
-    Visitor, VisitorMut,
+    Assignment, ConflictTarget, DoUpdate, Expr, Insert, Merge, ObjectName, OnConflict, OnConflictAction, OnInsert,
+    Query, SqliteOnConflict, Statement as SqlStatement, TableAliasColumnDef, TableFactor, TableObject, Visitor,
+    VisitorMut,
 };
 
 use super::super::casts::written_type;
 use super::super::dialect::parser_of;
 use super::super::expansions;
 use super::super::items::{each_name, folded};
+use super::super::quotes::quoted;
 use super::super::rows::check_copied;
 use super::super::visits;
 use super::parts::{default_of, found};
@@ -108,7 +109,7 @@ impl Conflict {
             return Err(SqlError::Unsupported(format!("a default for '{name}', a column of the key of a conflict")));
         }
         let own = name.0.last().map(ToString::to_string).unwrap_or_default();
-        let quoted = |name: &String| Ident::with_quote('"', name.as_str()).to_string();
+        let quoted = |name: &String| quoted(name.as_str()).to_string();
         let excluded = |name: &String| format!("excluded.{}", quoted(name));
         let all = |of: &dyn Fn(&String) -> String, names: &[String]| names.iter().map(of).collect::<Vec<_>>();
         let (listed, key_names) = (all(&quoted, &columns).join(", "), all(&quoted, key));
@@ -206,7 +207,7 @@ fn defaults_read(update: &DoUpdate, table: &dyn TableProvider, listed: &[String]
         .map(|field| {
             let default = default_of(table, field.name());
             check_copied([&default])?;
-            let name = Ident::with_quote('"', field.name().as_str());
+            let name = quoted(field.name().as_str());
             Ok(match written_type(field.data_type()) {
                 Some(data_type) => format!("CAST({default} AS {data_type}) AS {name}"),
                 None => format!("{default} AS {name}"),
@@ -232,7 +233,7 @@ impl VisitorMut for Put<'_> {
         alias.columns = self
             .columns
             .iter()
-            .map(|name| TableAliasColumnDef { name: Ident::with_quote('"', name.as_str()), data_type: None })
+            .map(|name| TableAliasColumnDef { name: quoted(name.as_str()), data_type: None })
             .collect();
         *factor = expansions::subquery(false, Box::new(self.source.clone()), Some(alias));
         ControlFlow::Break(())

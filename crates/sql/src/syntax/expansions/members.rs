@@ -2,10 +2,11 @@
 
 use arrow::datatypes::{DataType, Fields};
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, Expr, Ident, ObjectName, Select, SelectItem, Subscript, TableFactor, Value,
+    AccessExpr, Expr, Ident, ObjectName, Select, SelectItem, Subscript, TableFactor,
 };
 
 use super::super::items::folded;
+use super::super::quotes;
 use super::super::relations::{name_of, parts};
 use super::{Column, quoted};
 use crate::error::{Result, SqlError};
@@ -41,7 +42,7 @@ pub(super) fn of_struct(name: &ObjectName, left_out: &[String], columns: &[Colum
     let root = column.called(columns)?;
     let item = |member: &String| {
         let index = |name: &String| {
-            let index = Expr::value(Value::SingleQuotedString(name.clone()));
+            let index = Expr::value(quotes::text(name));
             AccessExpr::Subscript(Subscript::Index { index })
         };
         let access_chain = inner.iter().chain([member]).map(index).collect();

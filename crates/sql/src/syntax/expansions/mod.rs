@@ -2,14 +2,15 @@
 //!
 //! Aliases of the same select list ([`aliases`]), names of tables for their rows ([`records`]), `* RENAME`,
 //! `* REPLACE` and COLUMNS ([`wildcards`]), PIVOT and UNPIVOT ([`pivots`]), ASOF JOIN ([`asof`]), TABLESAMPLE
-//! ([`samples`]) and SUMMARIZE ([`summaries`]) depend on the names of columns. A table's columns are those of the plan
-//! of `SELECT * FROM table`, below the WITH clauses around it.
+//! ([`samples`]), SUMMARIZE ([`summaries`]) and UNION BY NAME ([`by_name`]) depend on the names of columns. A table's
+//! columns are those of the plan of `SELECT * FROM table`, below the WITH clauses around it.
 //!
 //! Invariant: queries are written out from the inside, so that whatever is planned for its columns holds none of these
 //! forms.
 
 mod aliases;
 mod asof;
+mod by_name;
 mod literals;
 mod members;
 mod nested_statements;
@@ -34,8 +35,8 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::collect;
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{
-    Expr, FromTable, Ident, Insert, ObjectName, Query, Select, SetExpr, Statement as SqlStatement, TableAlias,
-    TableFactor, TableObject, TableWithJoins, UpdateTableFromKind, VisitorMut, With,
+    Expr, FromTable, Insert, ObjectName, Query, Select, SetExpr, Statement as SqlStatement, TableAlias, TableFactor,
+    TableObject, TableWithJoins, UpdateTableFromKind, VisitorMut, With,
 };
 use datafusion::sql::sqlparser::tokenizer::TokenWithSpan;
 use futures::FutureExt;
@@ -47,6 +48,7 @@ use super::function_tables;
 use super::items::{about_repeated_names, folded, is_about_repeated_names};
 use super::names;
 use super::orders;
+use super::quotes::quoted;
 use super::relations::{self, Surroundings};
 use crate::error::{Result, SqlError};
 
@@ -267,7 +269,7 @@ fn in_body(body: &SetExpr) -> bool {
                 || records::are_in(select)
                 || aliases::are_in(select)
         }
-        SetExpr::SetOperation { left, right, .. } => in_body(left) || in_body(right),
+        SetExpr::SetOperation { left, right, .. } => by_name::is_one(body) || in_body(left) || in_body(right),
         _ => false,
     }
 }
@@ -349,6 +351,7 @@ async fn in_query(
             aliases::write_out(state, select, &known, &outer_tables)?;
         }
     }
+    by_name::settle(state, &mut query.body, scopes).await?;
     if orders::is_of_unknown(query) {
         let columns = columns_of_query(state, Box::new(orders::to_be_counted(query)), scopes).await?;
         orders::by_all(query, columns.len());
@@ -447,10 +450,6 @@ impl Column {
         let parts = [table.catalog(), table.schema(), Some(table.table()), Some(self.name.as_str())];
         Some(Expr::CompoundIdentifier(parts.into_iter().flatten().map(quoted).collect()))
     }
-}
-
-fn quoted(name: &str) -> Ident {
-    Ident::with_quote('"', name)
 }
 
 /// The columns of tables that are joined.

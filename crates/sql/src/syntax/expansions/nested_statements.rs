@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
-use super::super::{SessionDialect, elsewhere, statements};
+use super::super::{SessionDialect, elsewhere, quotes, statements};
 use super::tokens::{closing, keyword};
 
 /// Writes such statements as queries, the innermost first.
@@ -91,7 +91,9 @@ fn query_of(tokens: &[TokenWithSpan]) -> Option<Vec<Token>> {
     if let Some(query) = elsewhere::read_as(&shown) {
         return Tokenizer::new(&SessionDialect, query).tokenize().ok();
     }
-    let mut parser = Parser::new(&SessionDialect).with_tokens_with_locations(tokens.to_vec());
+    let mut kept = tokens.to_vec();
+    quotes::keep(&mut kept).ok()?;
+    let mut parser = Parser::new(&SessionDialect).with_tokens_with_locations(kept);
     let query = match keyword(tokens.first()?) {
         Some(Keyword::DESCRIBE | Keyword::SHOW) => statements::described(&mut parser).ok()?,
         _ => match statements::statement(&mut parser)?.ok()? {

@@ -384,10 +384,10 @@ fn structs_of_types(tokens: &mut [TokenWithSpan]) {
     let mut brackets = Vec::new();
     for part in words.windows(5) {
         let [before, open, member, its_type] = [0, 2, 3, 4].map(|word| &tokens[part[word]].token);
-        // A call of the function `struct` stands behind no name and no `::`, and no member of it is two words.
+        // No argument of the function `struct` is two words.
         let is_type = keyword(&tokens[part[1]]) == Some(Keyword::STRUCT)
             && *open == Token::LParen
-            && matches!(before, Token::Word(_) | Token::DoubleColon | Token::LParen)
+            && matches!(before, Token::Word(_) | Token::DoubleColon | Token::LParen | Token::Comma)
             && matches!(member, Token::Word(word) if !begins_expression(word.keyword))
             && matches!(its_type, Token::Word(word) if !is_operator(word.keyword));
         let is_call = matches!(before, Token::Word(word) if word.keyword == Keyword::SELECT);

@@ -8,6 +8,7 @@
 use std::ops::ControlFlow;
 
 use super::super::items::{call_of_columns, column_name, constant, folded, has_columns};
+use super::super::quotes;
 use super::super::relations::parts;
 use super::super::visits;
 use super::tokens::SHARE;
@@ -83,7 +84,7 @@ pub(super) async fn name_by_lambdas(state: &SessionState, select: &mut Select, c
             let all: Vec<String> = columns.iter().map(|column| constant(&column.name)).collect();
             let text = format!("SELECT unnest(list_filter([{}], {lambda})) AS name", all.join(", "));
             let names = texts_of(state, query_of(&text)?, &[]).await?;
-            let names = names.into_iter().map(|name| Expr::value(Value::SingleQuotedString(name))).collect();
+            let names = names.into_iter().map(|name| Expr::value(quotes::text(name))).collect();
             named.push((lambda, FunctionArgExpr::Expr(Expr::Array(Array { elem: names, named: false }))));
         }
     }
@@ -366,7 +367,7 @@ fn named_by<'a>(argument: &FunctionArgExpr, columns: &'a [Column]) -> Result<Vec
             }
             found
         }
-        FunctionArgExpr::Expr(Expr::Value(value)) if matches!(value.value, Value::SingleQuotedString(_)) => {
+        FunctionArgExpr::Expr(Expr::Value(value)) if value.value.clone().into_string().is_some() => {
             let groups = groups(columns, &value.value.clone().into_string().unwrap_or_default())?;
             columns.iter().zip(groups).filter_map(|(column, groups)| Some((column, groups?))).collect()
         }
