@@ -13,6 +13,7 @@ mod access;
 mod baseline;
 mod calendar_units;
 mod cancel;
+mod canonical_floats;
 pub mod catalog;
 mod codec;
 mod connection;

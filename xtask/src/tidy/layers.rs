@@ -64,6 +64,7 @@ const LAYERS: [(&str, &[&[&str]]); 6] = [
                 "text_times",
                 "time_units",
                 "calendar_units",
+                "canonical_floats",
                 "nested_keys",
                 "nested_texts",
                 "time_texts",

@@ -34,7 +34,7 @@ use crate::extension_types::ExtensionType;
 use crate::formats;
 use crate::functions;
 use crate::memory_table::{Charged, Check, ColumnDefault, Key, Ledger, MemoryTable, Rules};
-use crate::mend::mixed::check_kinds;
+use crate::mend::common_types::check_kinds;
 use crate::report::StatementReport;
 use crate::syntax::{Declared, DeclaredKey};
 use crate::walk::{PlanWalk, Walk};

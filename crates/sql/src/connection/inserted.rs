@@ -31,7 +31,7 @@ use crate::catalog::plan_statement;
 use crate::error::{Result, SqlError};
 use crate::extension_types::ExtensionType;
 use crate::memory_table::Role;
-use crate::mend::mixed::{check_column, is_on_calendar};
+use crate::mend::common_types::{check_column, is_on_calendar};
 use crate::syntax;
 use crate::walk::Walk;
 

@@ -24,7 +24,7 @@ use super::parsed::planned;
 use crate::catalog::Catalogs;
 use crate::database::HoldsPlans;
 use crate::error::{Result, SqlError};
-use crate::mend::mixed::check_kinds;
+use crate::mend::common_types::check_kinds;
 use crate::plans::{self, Epoch, PlanCache, Template, Templates};
 use crate::walk::Walk;
 

@@ -12,8 +12,8 @@ use arrow::record_batch::{RecordBatch, RecordBatchOptions};
 use datafusion::error::{DataFusionError, Result};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
+use crate::canonical_floats::canonical_nans;
 use crate::lower::Finish;
-use crate::mend::canonical_nans;
 use crate::mend::moments::{Moments, Statistic};
 use crate::mend::pairs::PairSums;
 use crate::mend::variances::{self, Spread};

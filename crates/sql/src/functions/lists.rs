@@ -9,11 +9,11 @@ use arrow::array::{
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::compute::{SortOptions, cast, concat, sort_to_indices, take};
 use arrow::datatypes::{DataType, Field, Fields, Float64Type, Int64Type};
-use arrow::row::{RowConverter, SortField};
 use datafusion::error::{DataFusionError, Result};
 
 use super::{Any, Arguments, Double, Histogram, List, Long, Longs, Mapped, Own, Text, raised};
-use crate::nested_keys::{has_keys, keys};
+use crate::canonical_floats::canonical;
+use crate::nested_keys::{KEY_TWICE, has_keys, keys, repeating, rows_of};
 use crate::words::sql_name;
 
 /// The functions.
@@ -27,7 +27,7 @@ pub(super) const ALL: &[Own] = &[
     Own::new("list_entropy", &[List], Double, |args| {
         args.floats(|row| {
             let elements = elements(args, 0, row);
-            let rows = converter(&elements)?.convert_columns(std::slice::from_ref(&elements))?;
+            let rows = rows_of(&elements)?;
             let mut counts: BTreeMap<_, u64> = BTreeMap::new();
             let valid = (0..elements.len()).filter(|place| elements.is_valid(*place));
             valid.for_each(|place| *counts.entry(rows.row(place)).or_default() += 1);
@@ -79,7 +79,7 @@ pub(super) const ALL: &[Own] = &[
     Own::new("list_unique", &[List], Long, |args| {
         args.integers(|row| {
             let elements = elements(args, 0, row);
-            let rows = converter(&elements)?.convert_columns(std::slice::from_ref(&elements))?;
+            let rows = rows_of(&elements)?;
             let valid = (0..elements.len()).filter(|place| elements.is_valid(*place));
             Ok(Some(valid.map(|place| rows.row(place)).collect::<HashSet<_>>().len() as i64))
         })
@@ -156,17 +156,12 @@ fn mapped(
     let DataType::Struct(fields) = entries.data_type() else {
         return Err(DataFusionError::Internal("a map without pairs".into()));
     };
-    let keys = converter(&columns[0])?.convert_columns(&columns[..1])?;
-    for row in offsets.windows(2) {
-        let mut seen = HashSet::new();
-        for place in row[0] as usize..row[1] as usize {
-            if columns[0].is_null(place) {
-                return Err(raised("a key of a map is NULL".into()));
-            }
-            if !seen.insert(keys.row(place)) {
-                return Err(raised("a key is twice in a map".into()));
-            }
-        }
+    let is_used = |place: usize| (offsets[0] as usize..offsets[offsets.len() - 1] as usize).contains(&place);
+    if (0..columns[0].len()).any(|place| columns[0].is_null(place) && is_used(place)) {
+        return Err(raised("a key of a map is NULL".into()));
+    }
+    if !repeating(&columns[0], &offsets)?.is_empty() {
+        return Err(raised(KEY_TWICE.into()));
     }
     let pairs = StructArray::try_new(fields.clone(), columns, None)?;
     Ok(Arc::new(MapArray::try_new(entries.clone(), offsets, pairs, nulls, is_sorted)?))
@@ -187,7 +182,7 @@ fn concatenated(args: &Arguments) -> Result<ArrayRef> {
     let keys: Vec<&dyn Array> = maps.iter().map(|map| map.keys().as_ref()).collect();
     let values: Vec<&dyn Array> = maps.iter().map(|map| map.values().as_ref()).collect();
     let (keys, values) = (concat(&keys)?, concat(&values)?);
-    let rows = converter(&keys)?.convert_columns(std::slice::from_ref(&keys))?;
+    let rows = rows_of(&keys)?;
     let mut starts = vec![0];
     maps.iter().for_each(|map| starts.push(starts[starts.len() - 1] + map.keys().len()));
     let (mut offsets, mut taken_keys, mut taken_values) = (vec![0_i32], Vec::new(), Vec::new());
@@ -215,10 +210,6 @@ fn concatenated(args: &Arguments) -> Result<ArrayRef> {
     mapped(first, OffsetBuffer::new(offsets.into()), pairs, Some(nulls))
 }
 
-fn converter(elements: &ArrayRef) -> Result<RowConverter> {
-    Ok(RowConverter::new(vec![SortField::new(elements.data_type().clone())])?)
-}
-
 /// The places of the elements of a list in their order, NULL last unless it is said to be first.
 fn graded(args: &Arguments) -> Result<ArrayRef> {
     let says = |place: usize, row: usize, word: &str| {
@@ -228,7 +219,7 @@ fn graded(args: &Arguments) -> Result<ArrayRef> {
     let places = args.each(|row| {
         let options = SortOptions { descending: says(1, row, "DESC"), nulls_first: says(2, row, "NULLS FIRST") };
         let elements = elements(args, 0, row);
-        let sorted = if has_keys(elements.data_type()) { Arc::new(keys(&elements)?) } else { elements };
+        let sorted = if has_keys(elements.data_type()) { Arc::new(keys(&elements)?) } else { canonical(&elements) };
         Ok(Some(sort_to_indices(&sorted, Some(options), None)?))
     })?;
     for places in places {
@@ -294,7 +285,7 @@ fn histogram(args: &Arguments) -> Result<ArrayRef> {
     let lists = args.columns[0].as_list::<i32>();
     let (mut offsets, mut places, mut counts, mut nulls) = (vec![0_i32], Vec::new(), Vec::new(), Vec::new());
     let values = lists.values();
-    let rows = converter(values)?.convert_columns(std::slice::from_ref(values))?;
+    let rows = rows_of(values)?;
     for row in 0..args.rows {
         nulls.push(lists.is_valid(row));
         let (start, end) = (lists.value_offsets()[row], lists.value_offsets()[row + 1]);

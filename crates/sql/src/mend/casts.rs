@@ -12,9 +12,9 @@ use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 
+use super::common_types::{is_on_calendar, of_number};
 use super::conversion::{Conversion, is_text};
 use super::in_zone::{in_zone, zone_of};
-use super::mixed::{is_on_calendar, of_number};
 use super::{each_expression, nested_casts, single_casts, wall_texts};
 use crate::error::SqlError;
 use crate::walk::{PlanWalk, Walk};

@@ -16,8 +16,9 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
-use super::canonical::{is_arithmetic, is_constant, is_float, literal, makes_nan, one_zero};
+use super::canonical::{is_arithmetic, is_constant, is_float, makes_nan, one_zero};
 use super::{each_expression, list_floats, nullif};
+use crate::canonical_floats::literal;
 use crate::walk::{PlanWalk, Walk};
 
 /// The rule, once types are coerced.

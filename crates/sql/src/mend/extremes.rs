@@ -21,7 +21,7 @@ use datafusion::logical_expr::{
     Signature,
 };
 
-use super::canonical::F16;
+use crate::canonical_floats::F16;
 
 /// The function in place of DataFusion's MIN or MAX of a float; none where it is something else.
 pub(super) fn of_floats(

@@ -19,7 +19,7 @@ use datafusion::logical_expr::dml::DmlStatement;
 use datafusion::logical_expr::{Cast, Expr, LogicalPlan, LogicalPlanBuilder, WriteOp};
 use datafusion::optimizer::AnalyzerRule;
 
-use super::{extension_types, mixed};
+use super::{common_types, extension_types};
 use crate::extension_types::ExtensionType;
 use crate::walk::Walk;
 
@@ -52,7 +52,7 @@ fn cast_columns(mut insert: DmlStatement) -> Result<Transformed<LogicalPlan>> {
         return Ok(Transformed::no(LogicalPlan::Dml(insert)));
     }
     let item = |(column, (from, to)): (Column, (&Arc<Field>, &Arc<Field>))| {
-        mixed::check_column(to, from.data_type())?;
+        common_types::check_column(to, from.data_type())?;
         let (value, from) = match (Expr::Column(column), lacks(to, from)) {
             (value, Some(of)) => (extension_types::inserted(value, from.data_type(), of)?, &DataType::Utf8),
             (value, None) => (value, from.data_type()),

@@ -1,15 +1,19 @@
-//! Functions of a list and a value: both are of one type, and `array_has` is false beside a NULL in the list.
+//! Functions of lists and values: all are of one type, and `array_has` is false beside a NULL in the list.
 //!
 //! DataFusion 55.2 refuses `array_concat([1], NULL)`, whose NULL is a number there, and `array_has([1, 2], 1.5)`, a
-//! BIGINT list and a decimal, and makes `x IN (1, NULL)` of `array_has([1, NULL], x)`, which is NULL where `x` is
-//! another value than 1; of a column of lists it is false, as in DuckDB. Here NULL is a list among lists, a list and a
-//! value have the type that they are compared in, and a list that is written out becomes one of IN without its NULLs,
-//! where all other elements are there in each row.
+//! BIGINT list and a decimal. Doubles become decimals beside some, as elsewhere ([`super::common_types`]). It makes
+//! `x IN (1, NULL)` of `array_has([1, NULL], x)`, which is NULL where `x` is another value than 1; of a column of lists
+//! it is false, as in DuckDB. Here NULL is a list among lists, a list and a value have the type that they are compared
+//! in, and a list that is written out becomes one of IN without its NULLs, where all other elements are there in each
+//! row. `array_distinct` and `array_intersect` keep a NULL in DataFusion, and here none, as in DuckDB.
 //!
 //! The file goes once DataFusion's functions have types in common, and `array_has` one meaning.
 
 use std::sync::Arc;
 
+use arrow::array::{Array, ArrayRef, AsArray, ListArray};
+use arrow::buffer::OffsetBuffer;
+use arrow::compute::{filter, is_not_null};
 use arrow::datatypes::{DataType, Field};
 use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
@@ -23,27 +27,54 @@ use datafusion::logical_expr::{
     Volatility, lit,
 };
 
-/// Functions whose first arguments are a list and a value like its elements, and the one that joins lists.
-const NAMES: [&str; 8] = [
-    HAS,
-    CONCAT,
-    "array_append",
-    "array_position",
-    "array_positions",
-    "array_remove",
-    "array_remove_all",
-    "array_remove_n",
-];
+use super::common_types::alike;
+use super::each_value;
+
+/// What an argument is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Role {
+    List,
+    /// A value like the elements of the list.
+    Value,
+    Other,
+}
+
+/// Functions of lists and values like their elements, with the roles of their first arguments; those without are of
+/// lists alone.
+const NAMES: [(&str, &[Role]); 19] = {
+    use Role::{List, Other, Value};
+    [
+        (HAS, &[List, Value]),
+        ("array_append", &[List, Value]),
+        ("array_position", &[List, Value]),
+        ("array_positions", &[List, Value]),
+        ("array_remove", &[List, Value]),
+        ("array_remove_all", &[List, Value]),
+        ("array_remove_n", &[List, Value]),
+        ("array_prepend", &[Value, List]),
+        ("array_replace", &[List, Value, Value]),
+        ("array_replace_all", &[List, Value, Value]),
+        ("array_replace_n", &[List, Value, Value]),
+        ("array_resize", &[List, Other, Value]),
+        ("array_concat", &[]),
+        ("array_distinct", &[]),
+        ("array_except", &[]),
+        ("array_has_all", &[]),
+        ("array_has_any", &[]),
+        ("array_intersect", &[]),
+        ("array_union", &[]),
+    ]
+};
 const HAS: &str = "array_has";
-/// The function of lists alone.
-const CONCAT: &str = "array_concat";
+/// Functions that give no NULLs.
+const WITHOUT_NULLS: [&str; 2] = ["array_distinct", "array_intersect"];
 
 /// The functions of a session, mended.
 pub(super) fn functions(state: &SessionState) -> Vec<ScalarUDF> {
-    let mended = |name: &str| {
+    let mended = |(name, roles): (&str, &'static [Role])| {
         let original = state.udf(name).ok()?;
         let signature = Signature::user_defined(Volatility::Immutable);
-        Some(ScalarUDF::new_from_impl(OfElements { original, signature }))
+        Some(ScalarUDF::new_from_impl(OfElements { original, roles, signature }))
     };
     NAMES.into_iter().filter_map(mended).collect()
 }
@@ -51,6 +82,7 @@ pub(super) fn functions(state: &SessionState) -> Vec<ScalarUDF> {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct OfElements {
     original: Arc<ScalarUDF>,
+    roles: &'static [Role],
     signature: Signature,
 }
 
@@ -75,21 +107,13 @@ impl ScalarUDFImpl for OfElements {
         self.original.return_field_from_args(args)
     }
 
-    /// The element's type and the value's are that of a comparison; all else is as DataFusion has it.
+    /// The types of elements and of values are that of a comparison; all else is as DataFusion has it.
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        let alike = match types {
-            lists if self.name() == CONCAT => lists
-                .iter()
-                .find(|list| !list.is_null())
-                .map(|list| lists.iter().map(|own| if own.is_null() { list.clone() } else { own.clone() }).collect()),
-            [list, value, rest @ ..] => common(list, value).map(|(list, value)| {
-                let mut types = vec![list, value];
-                types.extend_from_slice(rest);
-                types
-            }),
-            _ => None,
-        };
-        let types = alike.as_deref().unwrap_or(types);
+        let mut types = in_common(self.roles, types).unwrap_or_else(|| types.to_vec());
+        let list = types.iter().find(|own| !own.is_null()).cloned();
+        if let Some(list) = list.filter(|_| self.roles.is_empty()) {
+            types.iter_mut().filter(|own| own.is_null()).for_each(|own| *own = list.clone());
+        }
         let fields: Vec<_> = types.iter().map(|kind| Arc::new(Field::new("", kind.clone(), true))).collect();
         let coerced = fields_with_udf(&fields, self.original.as_ref())?;
         Ok(coerced.iter().map(|field| field.data_type().clone()).collect())
@@ -113,12 +137,16 @@ impl ScalarUDFImpl for OfElements {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        self.original.invoke_with_args(args)
+        let found = self.original.invoke_with_args(args)?;
+        match WITHOUT_NULLS.contains(&self.name()) {
+            true => each_value(&found, without_nulls),
+            false => Ok(found),
+        }
     }
 
     fn with_updated_config(&self, config: &ConfigOptions) -> Option<ScalarUDF> {
         let original = Arc::new(self.original.inner().with_updated_config(config)?);
-        Some(ScalarUDF::new_from_impl(OfElements { original, signature: self.signature.clone() }))
+        Some(ScalarUDF::new_from_impl(OfElements { original, roles: self.roles, signature: self.signature.clone() }))
     }
 
     fn documentation(&self) -> Option<&Documentation> {
@@ -126,22 +154,47 @@ impl ScalarUDFImpl for OfElements {
     }
 }
 
-/// The types of a list and a value whose comparison needs casts; none where it needs none, or there is none.
-fn common(list: &DataType, value: &DataType) -> Option<(DataType, DataType)> {
-    let (DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _)) = list else {
-        return None;
+/// The types of arguments whose elements and values are of one type; none where they are, or have none in common.
+fn in_common(roles: &[Role], types: &[DataType]) -> Option<Vec<DataType>> {
+    let role = |place: usize| match roles {
+        [] => Role::List,
+        roles => roles.get(place).copied().unwrap_or(Role::Other),
     };
-    let own = field.data_type();
-    if own == value || own.is_null() || value.is_null() {
+    let of_place = |(place, own): (usize, &DataType)| {
+        let kind = match (role(place), own) {
+            (Role::List, DataType::List(items) | DataType::LargeList(items) | DataType::FixedSizeList(items, _)) => {
+                items.data_type()
+            }
+            (Role::Value, own) => own,
+            _ => return None,
+        };
+        (!kind.is_null()).then(|| (place, kind.clone()))
+    };
+    let (places, own): (Vec<usize>, Vec<DataType>) = types.iter().enumerate().filter_map(of_place).unzip();
+    if own.windows(2).all(|pair| pair[0] == pair[1]) {
         return None;
     }
-    let kind = comparison_coercion(own, value)?;
-    let field = Arc::new(field.as_ref().clone().with_data_type(kind.clone()));
-    let list = match list {
-        DataType::LargeList(_) => DataType::LargeList(field),
-        _ => DataType::List(field),
-    };
-    Some((list, kind))
+    let mut kinds = alike(own);
+    // The elements of lists alone are DataFusion's to bring together.
+    if !roles.is_empty() {
+        let mut all = kinds.iter().cloned();
+        let first = all.next()?;
+        let common = all.try_fold(first, |common, kind| comparison_coercion(&common, &kind))?;
+        kinds.fill(common);
+    }
+    let mut types = types.to_vec();
+    for (place, kind) in places.into_iter().zip(kinds) {
+        types[place] = match &types[place] {
+            DataType::LargeList(items) if role(place) == Role::List => {
+                DataType::LargeList(Arc::new(items.as_ref().clone().with_data_type(kind)))
+            }
+            DataType::List(items) | DataType::FixedSizeList(items, _) if role(place) == Role::List => {
+                DataType::List(Arc::new(items.as_ref().clone().with_data_type(kind)))
+            }
+            _ => kind,
+        };
+    }
+    Some(types)
 }
 
 /// The elements of a list that is a constant or is written out.
@@ -153,5 +206,25 @@ fn elements(list: &Expr) -> Result<Option<Vec<Expr>>> {
         }
         Expr::ScalarFunction(function) if function.func.name() == "make_array" => Ok(Some(function.args.clone())),
         _ => Ok(None),
+    }
+}
+
+/// Lists without their NULLs.
+fn without_nulls(lists: &ArrayRef) -> Result<ArrayRef> {
+    match lists.as_list_opt::<i32>() {
+        Some(lists) if lists.values().logical_null_count() > 0 => {
+            let is_valid = is_not_null(lists.values())?;
+            let lengths = lists
+                .offsets()
+                .windows(2)
+                .map(|range| is_valid.slice(range[0] as usize, (range[1] - range[0]) as usize).true_count());
+            let offsets = OffsetBuffer::from_lengths(lengths);
+            let (first, last) = (lists.offsets()[0] as usize, lists.offsets()[lists.len()] as usize);
+            let used = lists.values().slice(first, last - first);
+            let values = filter(&used, &is_valid.slice(first, last - first))?;
+            let DataType::List(field) = lists.data_type() else { return Ok(Arc::new(lists.clone())) };
+            Ok(Arc::new(ListArray::try_new(field.clone(), offsets, values, lists.nulls().cloned())?))
+        }
+        _ => Ok(lists.clone()),
     }
 }

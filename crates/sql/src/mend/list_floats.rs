@@ -8,10 +8,8 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, FixedSizeListArray, GenericListArray, OffsetSizeTrait, StructArray};
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::utils::normalize_float_zero;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::ScalarFunction;
@@ -20,7 +18,8 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
 
-use super::canonical::{canonical_nans, is_constant};
+use super::canonical::is_constant;
+use crate::canonical_floats::{canonical, holds_floats};
 
 /// Functions that compare values of lists.
 const NAMES: [&str; 18] = [
@@ -61,45 +60,6 @@ pub(super) fn of_one_value(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         }
         other => Transformed::no(other),
     }
-}
-
-fn holds_floats(data_type: &DataType) -> bool {
-    match data_type {
-        DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) => {
-            holds_floats(field.data_type())
-        }
-        DataType::Struct(fields) => fields.iter().any(|field| holds_floats(field.data_type())),
-        other => other.is_floating(),
-    }
-}
-
-/// An array with one NaN and one zero, within lists and structs, too.
-fn canonical(array: &ArrayRef) -> ArrayRef {
-    if !holds_floats(array.data_type()) {
-        return array.clone();
-    }
-    match array.data_type() {
-        DataType::List(field) => of_list::<i32>(field, array),
-        DataType::LargeList(field) => of_list::<i64>(field, array),
-        DataType::FixedSizeList(field, size) if *size > 0 => {
-            let list = array.as_fixed_size_list();
-            let values = canonical(list.values());
-            Arc::new(FixedSizeListArray::new(field.clone(), *size, values, list.nulls().cloned()))
-        }
-        DataType::Struct(fields) => {
-            let rows = array.as_struct();
-            let columns = rows.columns().iter().map(canonical).collect();
-            Arc::new(StructArray::new(fields.clone(), columns, rows.nulls().cloned()))
-        }
-        DataType::FixedSizeList(_, _) => array.clone(),
-        _ => normalize_float_zero(&canonical_nans(array)),
-    }
-}
-
-fn of_list<O: OffsetSizeTrait>(field: &FieldRef, array: &ArrayRef) -> ArrayRef {
-    let list = array.as_list::<O>();
-    let values = canonical(list.values());
-    Arc::new(GenericListArray::<O>::new(field.clone(), list.offsets().clone(), values, list.nulls().cloned()))
 }
 
 /// A function of DataFusion's over one NaN and one zero.

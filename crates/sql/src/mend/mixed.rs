@@ -3,8 +3,9 @@
 //! DataFusion 55.2 makes a float that meets a decimal a decimal of 15 digits behind the point: `x = 0.5` fails over a
 //! NaN, 1e30 and 1e-20 are lost. As literals with a point are decimals, this is what most statements over floats
 //! write. Here the decimal becomes a double, in comparisons and arithmetic ([`super::names`]), IN, BETWEEN, CASE,
-//! functions whose arguments share a type, keys of joins (those of USING, INTERSECT and EXCEPT among them), comparisons
-//! with subqueries, and columns of UNION.
+//! functions whose arguments share a type (of lists and values: [`super::list_elements`]), keys of joins (those of
+//! USING, INTERSECT and EXCEPT among them), comparisons with subqueries, and columns of UNION. In the same places
+//! lists, structs and maps have such types within ([`super::common_types`]).
 //!
 //! Decimals of unlike scales, integers among them, that have no room in 38 digits together (DECIMAL(38, 0) beside
 //! DECIMAL(38, 10)) become decimals of 76, where DataFusion's common type overflows. A value that 76 digits of the
@@ -28,12 +29,11 @@
 //! The file goes once DataFusion coerces a float and a decimal to a double, decimals to a type that has room for all, a
 //! time to the finer unit, a date and a text to the timestamp's unit, and no number to a date.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
-use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Field, TimeUnit};
+use arrow::datatypes::{DataType, TimeUnit};
+use datafusion::common::DFSchema;
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::functions::core::coalesce;
@@ -43,14 +43,11 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use super::common_types::{Common, check_kinds, checked, common, is_decimal, is_on_calendar, shared};
 use super::conversion::is_text;
 use super::each_expression;
 use super::intervals::compares;
-use crate::error::SqlError;
-use crate::syntax::has_nanoseconds;
-use crate::time_units::per_second;
 use crate::walk::{PlanWalk, Walk};
-use crate::words::sql_name;
 
 /// The rule, before types are coerced.
 #[derive(Debug)]
@@ -304,88 +301,14 @@ pub(super) fn operands(left: Expr, right: Expr, schema: &DFSchema) -> (Expr, Exp
     }
 }
 
-fn is_decimal(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Decimal128(_, _) | DataType::Decimal256(_, _))
-}
-
-fn is_time(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Time32(_) | DataType::Time64(_))
-}
-
-/// What expressions of several types become.
-#[derive(Debug, Clone)]
-enum Common {
-    Double,
-    Time,
-    /// Timestamps of a unit and a zone, beside dates and texts.
-    Timestamp(TimeUnit, Option<Arc<str>>),
-    /// Decimals of 76 digits, so many of them behind the point.
-    Wide(i8),
-}
-
-impl Common {
-    fn of(&self, expr: Expr, schema: &DFSchema) -> Expr {
-        match self {
-            Common::Double => double(expr, schema),
-            Common::Time => {
-                let finest = DataType::Time64(TimeUnit::Nanosecond);
-                match expr.get_type(schema) {
-                    Ok(found) if is_time(&found) && found != finest => Expr::Cast(Cast::new(Box::new(expr), finest)),
-                    _ => expr,
-                }
-            }
-            Common::Timestamp(unit, zone) => match expr.get_type(schema) {
-                Ok(DataType::Date32 | DataType::Date64) => {
-                    Expr::Cast(Cast::new(Box::new(expr), DataType::Timestamp(*unit, None)))
-                }
-                Ok(text) if is_text(&text) => {
-                    let constant = match &expr {
-                        Expr::Literal(value, _) => value.try_as_str().flatten(),
-                        _ => None,
-                    };
-                    let unit = match constant.map(has_nanoseconds) {
-                        Some(true) => TimeUnit::Nanosecond,
-                        Some(false) => TimeUnit::Microsecond,
-                        None => *unit,
-                    };
-                    Expr::Cast(Cast::new(Box::new(expr), DataType::Timestamp(unit, zone.clone())))
-                }
-                _ => expr,
-            },
-            Common::Wide(scale) => {
-                let wide = DataType::Decimal256(DECIMAL256_MAX_PRECISION, *scale);
-                match expr.get_type(schema) {
-                    Ok(found) if (found.is_integer() || is_decimal(&found)) && found != wide => {
-                        Expr::Cast(Cast::new(Box::new(expr), wide))
-                    }
-                    _ => expr,
-                }
-            }
-        }
-    }
-}
-
-/// The same, and an error for numbers beside dates.
-fn checked<'a>(exprs: impl IntoIterator<Item = &'a Expr>, schema: &DFSchema) -> Result<Option<Common>> {
-    let typed = |expr: &'a Expr| Some((expr, expr.get_type(schema).ok()?));
-    let typed: Vec<(&Expr, DataType)> = exprs.into_iter().filter_map(typed).collect();
-    check_kinds(typed.iter().map(|(_, data_type)| data_type))?;
-    let of_value = |expr: &Expr, data_type: &DataType| match expr {
-        Expr::Literal(value, _) => Digits::of_value(value),
-        _ => Digits::of(data_type),
-    };
-    let digits = typed.iter().filter_map(|(expr, data_type)| of_value(expr, data_type)).collect();
-    let types: Vec<DataType> = typed.into_iter().map(|(_, data_type)| data_type).collect();
-    Ok(common_of(types.iter().cloned()).or_else(|| with_texts(&types)).or_else(|| wide(&types, digits)))
-}
-
 /// Two sides of a comparison in their common type; the flag says that one of them changed.
 ///
 /// # Errors
 /// A number beside a date.
 fn compared(left: Expr, right: Expr, schema: &DFSchema) -> Result<(Expr, Expr, bool)> {
     // A chain leans to the left, and its type takes a look at all of it: the right operand decides first.
-    let may_mix = |found: DataType| found.is_numeric() || is_on_calendar(&found) || is_text(&found);
+    let may_mix =
+        |found: DataType| found.is_numeric() || is_on_calendar(&found) || is_text(&found) || found.is_nested();
     if !right.get_type(schema).is_ok_and(may_mix) {
         return Ok((left, right, false));
     }
@@ -393,173 +316,4 @@ fn compared(left: Expr, right: Expr, schema: &DFSchema) -> Result<(Expr, Expr, b
         Some(common) => (common.of(left, schema), common.of(right, schema), true),
         None => (left, right, false),
     })
-}
-
-/// Whether a type is one of dates, timestamps or times of day.
-pub(crate) fn is_on_calendar(data_type: &DataType) -> bool {
-    use DataType::{Date32, Date64, Time32, Time64, Timestamp};
-    matches!(data_type, Date32 | Date64 | Timestamp(..) | Time32(_) | Time64(_))
-}
-
-/// What makes a date or a time of a number, by its type.
-pub(super) fn of_number(date: &DataType) -> &'static str {
-    match date {
-        DataType::Timestamp(..) => {
-            "to_timestamp(n) of seconds since 1970, to_timestamp_millis(n), to_timestamp_micros(n)"
-        }
-        DataType::Time32(_) | DataType::Time64(_) => "make_time(hour, minute, second)",
-        _ => "DATE '1970-01-01' + n",
-    }
-}
-
-/// Refuses types of numbers beside types of dates.
-///
-/// # Errors
-/// [`SqlError::Planning`], with both types.
-pub(crate) fn check_kinds<'a>(types: impl IntoIterator<Item = &'a DataType> + Clone) -> Result<()> {
-    let number = types.clone().into_iter().find(|data_type| data_type.is_numeric());
-    let date = types.into_iter().find(|data_type| is_on_calendar(data_type));
-    match (number, date) {
-        (Some(number), Some(date)) => {
-            let (number, kind, remedy) = (sql_name(number), sql_name(date), of_number(date));
-            let reason = format!("{number} and {kind} have no common type; write CAST(… AS {number}), or {remedy}");
-            Err(SqlError::Planning(reason).into())
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Refuses a number for a column of dates, and a date for one of numbers.
-///
-/// # Errors
-/// [`SqlError::Planning`], with the column and both types.
-pub(crate) fn check_column(column: &Field, given: &DataType) -> Result<()> {
-    let (name, kind) = (column.name(), column.data_type());
-    let remedy = match is_on_calendar(kind) {
-        true if given.is_numeric() => of_number(kind).to_string(),
-        false if kind.is_numeric() && is_on_calendar(given) => format!("CAST(… AS {})", sql_name(kind)),
-        _ => return Ok(()),
-    };
-    let (number, date) = if given.is_numeric() { (given, kind) } else { (kind, given) };
-    let (one, other) = (sql_name(number), sql_name(date));
-    let reason = format!("column '{name}': {one} and {other} have no common type; write {remedy}");
-    Err(SqlError::Planning(reason).into())
-}
-
-/// What expressions become that have several types which DataFusion does not bring together.
-fn common<'a>(exprs: impl IntoIterator<Item = &'a Expr>, schema: &DFSchema) -> Option<Common> {
-    common_of(exprs.into_iter().filter_map(|expr| expr.get_type(schema).ok()))
-}
-
-/// The same, of values that are to be of one type.
-fn shared(types: impl IntoIterator<Item = DataType>) -> Option<Common> {
-    let types: Vec<DataType> = types.into_iter().collect();
-    let digits = types.iter().filter_map(Digits::of).collect();
-    common_of(types.iter().cloned()).or_else(|| with_texts(&types)).or_else(|| wide(&types, digits))
-}
-
-/// Digits before and behind the point of a number.
-#[derive(Debug, Clone, Copy)]
-struct Digits {
-    whole: i16,
-    scale: i8,
-}
-
-impl Digits {
-    /// Those of all values of a type of integers or decimals.
-    fn of(data_type: &DataType) -> Option<Digits> {
-        let whole = match data_type {
-            DataType::Int8 | DataType::UInt8 => 3,
-            DataType::Int16 | DataType::UInt16 => 5,
-            DataType::Int32 | DataType::UInt32 => 10,
-            DataType::Int64 => 19,
-            DataType::UInt64 => 20,
-            DataType::Decimal128(precision, scale) | DataType::Decimal256(precision, scale) => {
-                return Some(Digits { whole: i16::from(*precision) - i16::from(*scale), scale: *scale });
-            }
-            _ => return None,
-        };
-        Some(Digits { whole, scale: 0 })
-    }
-
-    /// Those of a constant; a NULL has none.
-    fn of_value(value: &ScalarValue) -> Option<Digits> {
-        let of_type = Digits::of(&value.data_type()).filter(|_| !value.is_null())?;
-        let unscaled = match value {
-            ScalarValue::Decimal128(Some(unscaled), ..) => unscaled.to_string(),
-            ScalarValue::Decimal256(Some(unscaled), ..) => unscaled.to_string(),
-            integer => integer.to_string(),
-        };
-        let digits = unscaled.trim_start_matches(['-', '0']).len() as i16;
-        Some(Digits { whole: digits - i16::from(of_type.scale), ..of_type })
-    }
-}
-
-/// The wide type of decimals, and of integers beside them, which DataFusion's common type has no room for.
-fn wide(types: &[DataType], digits: Vec<Digits>) -> Option<Common> {
-    let is_wide = |data_type: &DataType| matches!(data_type, DataType::Decimal256(..));
-    let room = if types.iter().any(is_wide) { DECIMAL256_MAX_PRECISION } else { DECIMAL128_MAX_PRECISION };
-    let whole = digits.iter().map(|digits| digits.whole).max()?;
-    let scale = digits.iter().map(|digits| digits.scale).max()?;
-    let has_room = whole + i16::from(scale) <= i16::from(room);
-    (!has_room && types.iter().any(is_decimal)).then_some(Common::Wide(scale))
-}
-
-/// The type of timestamps beside texts; those of arithmetic are no timestamps.
-fn with_texts(types: &[DataType]) -> Option<Common> {
-    if !types.iter().any(is_text) {
-        return None;
-    }
-    let (unit, zone) = finest(types)?;
-    let unit = if unit == TimeUnit::Nanosecond { unit } else { TimeUnit::Microsecond };
-    Some(Common::Timestamp(unit, zone))
-}
-
-/// The finest unit of timestamps among some types, and the first of their zones.
-fn finest(types: &[DataType]) -> Option<(TimeUnit, Option<Arc<str>>)> {
-    let timestamp = |data_type: &DataType| match data_type {
-        DataType::Timestamp(unit, zone) => Some((*unit, zone.clone())),
-        _ => None,
-    };
-    let timestamps = || types.iter().filter_map(timestamp);
-    let unit = timestamps().map(|(unit, _)| unit).max_by_key(|unit| per_second(*unit))?;
-    Some((unit, timestamps().find_map(|(_, zone)| zone)))
-}
-
-fn common_of(types: impl IntoIterator<Item = DataType>) -> Option<Common> {
-    let types: Vec<DataType> = types.into_iter().collect();
-    let is_date = |data_type: &DataType| matches!(data_type, DataType::Date32 | DataType::Date64);
-    let times: HashSet<&DataType> = types.iter().filter(|data_type| is_time(data_type)).collect();
-    if types.iter().any(DataType::is_floating) && types.iter().any(is_decimal) {
-        return Some(Common::Double);
-    }
-    if times.len() > 1 {
-        return Some(Common::Time);
-    }
-    // Nanoseconds are DataFusion's to bring together with a date.
-    let (unit, zone) = finest(&types).filter(|(unit, _)| types.iter().any(is_date) && *unit != TimeUnit::Nanosecond)?;
-    Some(Common::Timestamp(unit, zone))
-}
-
-/// A decimal as a double; anything else as it is. A literal is rounded once, from its digits.
-fn double(expr: Expr, schema: &DFSchema) -> Expr {
-    if !expr.get_type(schema).is_ok_and(|data_type| is_decimal(&data_type)) {
-        return expr;
-    }
-    if let Expr::Literal(value @ (ScalarValue::Decimal128(Some(_), _, _) | ScalarValue::Decimal256(Some(_), _, _)), _) =
-        &expr
-        && let Some(number) = digits(value).and_then(|digits| digits.parse::<f64>().ok())
-    {
-        return Expr::Literal(ScalarValue::Float64(Some(number)), None);
-    }
-    Expr::Cast(Cast::new(Box::new(expr), DataType::Float64))
-}
-
-/// A decimal as a number with an exponent.
-fn digits(value: &ScalarValue) -> Option<String> {
-    match value {
-        ScalarValue::Decimal128(Some(unscaled), _, scale) => Some(format!("{unscaled}e{}", -i16::from(*scale))),
-        ScalarValue::Decimal256(Some(unscaled), _, scale) => Some(format!("{unscaled}e{}", -i16::from(*scale))),
-        _ => None,
-    }
 }

@@ -1,14 +1,15 @@
 //! Calls and operators that are changed as they are planned, before DataFusion plans them.
 //!
 //! - Names of aggregates and windows leave casts out in DataFusion 55.2, so that `sum(i), sum(i::double)` are two
-//!   columns of one name and are refused. Arguments with a cast are given a name of their own, which tells it.
+//!   columns of one name and are refused. Arguments and keys of partitions with a cast are given a name of their own,
+//!   which tells it.
 //! - `SUM(x + 1), SUM(x + 2)` become `SUM(x) + 1 * COUNT(x)` and so on, which overflow where the sums do not, and not
 //!   where an addition does. An argument with a name is left alone; [`super::shifted_sums`] knows which may be taken
 //!   apart.
-//! - A float beside a decimal, and times of two units, get a common type of ours ([`super::mixed`]): the type of an
-//!   operation is asked for before plans are analysed. So are a text beside an interval, a date that an interval with
-//!   a time of day moves, and what a sign stands before ([`super::intervals`]).
-//! - A difference of ranks has a sign ([`super::signed`]).
+//! - A float beside a decimal, and times of two units, get a common type of ours ([`super::common_types`]): the type
+//!   of an operation is asked for before plans are analysed. So are a text beside an interval, a date that an interval
+//!   with a time of day moves, and what a sign stands before ([`super::intervals`]).
+//! - A difference of ranks has a sign ([`super::signed`]), and `~x` the type of `x` ([`super::bits`]).
 //! - `s[2:3]` and `s[1]` of a text are its characters, as in DuckDB; DataFusion takes lists and maps alone.
 //!
 //! The file goes once names tell casts, and sums are not taken apart.
@@ -23,10 +24,10 @@ use datafusion::sql::sqlparser::ast::BinaryOperator::{
     Divide, Eq, Gt, GtEq, Lt, LtEq, Minus, Modulo, Multiply, NotEq, Plus,
 };
 
-use super::{decimals, interval_products, intervals, mixed, signed};
+use super::{bits, decimals, interval_products, intervals, mixed, signed, told_casts};
 use crate::extension_types::ExtensionType;
 use crate::functions;
-use crate::syntax::is_sign;
+use crate::syntax::{is_bits, is_sign, is_told};
 use crate::walk::Walk;
 
 /// The planner that comes before DataFusion's.
@@ -45,6 +46,7 @@ impl ExprPlanner for SessionExprPlanner {
 
     fn plan_window(&self, mut raw: RawWindowExpr) -> Result<PlannerResult<RawWindowExpr>> {
         raw.args = raw.args.into_iter().map(named).collect::<Result<_>>()?;
+        raw.partition_by = raw.partition_by.into_iter().map(told).collect::<Result<_>>()?;
         Ok(PlannerResult::Original(raw))
     }
 
@@ -81,6 +83,12 @@ impl ExprPlanner for SessionExprPlanner {
     fn plan_binary_op(&self, mut raw: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
         if is_sign(&raw.op) {
             return Ok(PlannerResult::Planned(intervals::negative(signed::operand(raw.right, schema), schema)?));
+        }
+        if is_told(&raw.op) {
+            return Ok(PlannerResult::Planned(told_casts::told(raw.right)));
+        }
+        if is_bits(&raw.op) {
+            return Ok(PlannerResult::Planned(bits::turned(raw.right, schema)?));
         }
         (raw.left, raw.right, _) = mixed::operands(raw.left, raw.right, schema);
         if let Some(product) = interval_products::planned(&raw.op, &raw.left, &raw.right, schema)? {
@@ -119,17 +127,24 @@ fn is_json(expr: &Expr, key: &GetFieldAccess, schema: &DFSchema) -> bool {
 
 /// An argument with a name where it needs one: casts are told, and what the optimiser would take apart keeps its own.
 fn named(argument: Expr) -> Result<Expr> {
-    let has_cast = argument.exists(|expr| Ok(matches!(expr, Expr::Cast(_) | Expr::TryCast(_))))?;
+    let argument = told(argument)?;
     Ok(match &argument {
-        Expr::Alias(_) => argument,
-        _ if has_cast => {
-            let name = argument.to_string();
-            argument.alias(name)
-        }
         Expr::BinaryExpr(BinaryExpr { op: Operator::Plus | Operator::Minus, .. }) => {
             let name = argument.schema_name().to_string();
             argument.alias(name)
         }
         _ => argument,
+    })
+}
+
+/// An expression with a name that tells its casts.
+fn told(expr: Expr) -> Result<Expr> {
+    let has_cast = expr.exists(|expr| Ok(matches!(expr, Expr::Cast(_) | Expr::TryCast(_))))?;
+    Ok(match has_cast && !matches!(expr, Expr::Alias(_)) {
+        true => {
+            let name = expr.to_string();
+            expr.alias(name)
+        }
+        false => expr,
     })
 }

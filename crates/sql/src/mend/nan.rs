@@ -2,12 +2,13 @@
 //!
 //! DataFusion and Arrow compare floats by total order, in which NaNs with a sign come before −∞ and NaNs of different
 //! bits differ; x86 makes NaNs with a sign of `0/0` and `∞ − ∞`. Here NaNs become one where they enter a plan: above
-//! scans and other sources, around arithmetic, casts of text and functions, and above aggregates. Floats within lists
-//! and structs become one when they are taken out.
+//! scans and other sources, around arithmetic, casts of text and functions, and above aggregates. Floats within lists,
+//! structs and maps become one when they are taken out.
 //!
 //! DataFusion takes zeros of both signs as equal in comparisons, joins and groups, and as different in IN lists, CASE
 //! with an operand, NULLIF, distinct aggregates, windows, sorts and functions of lists ([`super::list_floats`]). There
-//! they are compared as one zero.
+//! they are compared as one zero. Lists, structs and maps with floats within are compared with one NaN and one zero
+//! everywhere, comparisons that constants are folded in by [`super::nested_orders`].
 //!
 //! Unnecessary once DataFusion compares floats by value everywhere, with one NaN.
 
@@ -23,8 +24,12 @@ use datafusion::logical_expr::{
     BinaryExpr, Case, Expr, Filter, LogicalPlan, Projection, TableScan, WindowFunctionDefinition,
 };
 
-use super::canonical::{is_arithmetic, is_canonical, is_float, literal, makes_nan, one_nan, one_zero, without_one_nan};
+use super::canonical::{
+    is_arithmetic, is_canonical, is_compared, is_float, is_nested, makes_nan, one_nan, one_zero, without_one_nan,
+};
+use super::intervals::compares;
 use super::{bounds, each_expression, each_node, extremes, list_floats, nullif};
+use crate::canonical_floats::literal;
 use crate::walk::{PlanWalk, Walk};
 
 /// Functions that give one of their arguments.
@@ -45,7 +50,15 @@ pub(super) fn mend(plan: LogicalPlan) -> Result<LogicalPlan> {
         LogicalPlan::TableScan(scan) => of_scan(scan),
         LogicalPlan::Unnest(_) => above(plan, |_| true),
         LogicalPlan::Aggregate(_) => {
-            let plan = expressions(plan)?;
+            let plan = each_expression(
+                plan,
+                |_| true,
+                |expr, schema| {
+                    let is_nested_key = !is_aggregate(&expr) && is_nested(&expr, schema);
+                    let expr = rewrite(expr, schema)?;
+                    Ok(if is_nested_key { Transformed::yes(one_zero(expr.data)) } else { expr })
+                },
+            )?;
             let LogicalPlan::Aggregate(aggregate) = &plan.data else { return Ok(plan) };
             let first = aggregate.schema.fields().len() - aggregate.aggr_expr.len();
             let computed: Vec<bool> = aggregate.aggr_expr.iter().map(computes).collect();
@@ -63,6 +76,9 @@ pub(super) fn mend(plan: LogicalPlan) -> Result<LogicalPlan> {
             let (last, before) = sort.expr.split_last_mut().expect("a sort has a key");
             let schema = sort.input.schema().clone();
             let mut keys = sort_keys(before, &schema);
+            if is_nested(&last.expr, &schema) {
+                keys |= sort_keys(std::slice::from_mut(last), &schema);
+            }
             for key in before.iter_mut().chain([last]) {
                 let expr = rewrite(std::mem::take(&mut key.expr), &schema)?;
                 keys |= expr.transformed;
@@ -73,7 +89,7 @@ pub(super) fn mend(plan: LogicalPlan) -> Result<LogicalPlan> {
         LogicalPlan::Join(mut join) => {
             let (left, right) = (join.left.schema().clone(), join.right.schema().clone());
             let mut changed = false;
-            for (one, other) in join.on.iter_mut().filter(|(one, _)| is_float(one, &left)) {
+            for (one, other) in join.on.iter_mut().filter(|(one, _)| is_compared(one, &left)) {
                 for (side, schema) in [(one, &left), (other, &right)] {
                     *side = one_zero(rewrite(std::mem::take(side), schema)?.data);
                 }
@@ -159,6 +175,13 @@ fn above(plan: LogicalPlan, is_mended: impl Fn(usize) -> bool) -> Result<Transfo
     Ok(Transformed::yes(LogicalPlan::Projection(projection)))
 }
 
+fn is_aggregate(expr: &Expr) -> bool {
+    match expr {
+        Expr::Alias(alias) => is_aggregate(&alias.expr),
+        expr => matches!(expr, Expr::AggregateFunction(_)),
+    }
+}
+
 /// Whether an aggregate, or a window function, may make a NaN.
 fn computes(expr: &Expr) -> bool {
     match expr {
@@ -189,6 +212,10 @@ fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             {
                 let [left, right] = [left, right].map(|side| Box::new(without_one_nan(*side)));
                 Transformed::yes(one_nan(Expr::BinaryExpr(BinaryExpr { left, op, right })))
+            }
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) if compares(op) && is_nested(&left, schema) => {
+                let [left, right] = [left, right].map(|side| Box::new(one_zero(*side)));
+                Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op, right }))
             }
             Expr::Negative(inner) if is_float(&inner, schema) => {
                 Transformed::yes(one_nan(Expr::Negative(Box::new(without_one_nan(*inner)))))
@@ -252,7 +279,7 @@ fn of_aggregate(mut function: AggregateFunction, schema: &DFSchema) -> Transform
 fn of_window(mut function: Box<WindowFunction>, schema: &DFSchema) -> Transformed<Expr> {
     let params = &mut function.params;
     let mut changed = sort_keys(&mut params.order_by, schema);
-    for key in params.partition_by.iter_mut().filter(|key| is_float(key, schema)) {
+    for key in params.partition_by.iter_mut().filter(|key| is_compared(key, schema)) {
         *key = one_zero(std::mem::take(key));
         changed = true;
     }
@@ -272,7 +299,7 @@ fn arguments(name: &str, distinct: bool, arguments: &mut [Expr], schema: &DFSche
     for argument in arguments {
         if distinct || COMPARING.contains(&name) {
             // The share of a percentile is a constant.
-            if is_float(argument, schema) && !matches!(argument, Expr::Literal(_, _)) {
+            if is_compared(argument, schema) && !matches!(argument, Expr::Literal(_, _)) {
                 *argument = one_zero(std::mem::take(argument));
                 changed = true;
             }
@@ -283,10 +310,10 @@ fn arguments(name: &str, distinct: bool, arguments: &mut [Expr], schema: &DFSche
     changed
 }
 
-/// Makes one zero of the zeros in keys.
+/// Makes one zero of the zeros in keys, and one NaN of the NaNs within lists and structs.
 fn sort_keys(keys: &mut [SortKey], schema: &DFSchema) -> bool {
     let mut changed = false;
-    for key in keys.iter_mut().filter(|key| is_float(&key.expr, schema)) {
+    for key in keys.iter_mut().filter(|key| is_compared(&key.expr, schema)) {
         key.expr = one_zero(std::mem::take(&mut key.expr));
         changed = true;
     }

@@ -30,6 +30,7 @@ use datafusion::physical_expr::create_physical_expr;
 use super::conversion::{Conversion, is_text};
 use super::zones::in_session;
 use super::{each_value, single_casts};
+use crate::nested_keys::{KEY_TWICE, repeating};
 use crate::nested_texts::{self, Item};
 use crate::walk::Walk;
 use crate::words::sql_name;
@@ -222,9 +223,15 @@ fn read(values: &ArrayRef, to: &DataType, way: &Way) -> Result<ArrayRef> {
             let maps = take(values, &rows, None)?;
             let maps = maps.as_map();
             let parts = [maps.keys(), maps.values()].into_iter().zip(fields);
-            let parts = parts.map(|(part, to)| read(part, to.data_type(), way)).collect::<Result<_>>()?;
+            let parts = parts.map(|(part, to)| read(part, to.data_type(), way)).collect::<Result<Vec<_>>>()?;
+            // Keys that differ may be equal once they are cast.
+            let wrong = repeating(&parts[0], maps.offsets())?;
+            if !wrong.is_empty() && !way.may_fail {
+                return Err(DataFusionError::Execution(KEY_TWICE.into()));
+            }
+            let is_right = (0..maps.len()).map(|map| wrong.binary_search(&map).is_err());
+            let nulls = NullBuffer::union(maps.nulls(), Some(&NullBuffer::from_iter(is_right)));
             let pairs = StructArray::try_new(fields.clone(), parts, None)?;
-            let nulls = maps.nulls().cloned();
             Arc::new(MapArray::try_new(entries.clone(), maps.offsets().clone(), pairs, nulls, *is_ordered)?)
         }
         Struct(fields) => {

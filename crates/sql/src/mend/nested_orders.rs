@@ -4,8 +4,11 @@
 //! `<`, `greatest` and `least`; MIN and MAX of structs follow no order. Once types are coerced, this rule compares,
 //! sorts and chooses by keys of bytes ([`crate::nested_keys`]). Sorts whose NULLs are largest have the order already.
 //!
-//! Invariant: what the rule makes compares no lists or structs, so that a plan that is analysed twice stays as it is.
-//! The file goes once Arrow and DataFusion have this order.
+//! Floats within are equal by their bits in DataFusion. Here `=`, IN, CASE with an operand and NULLIF compare them with
+//! one NaN and one zero, before constants are folded; [`super::nan`] does so where later rules compare.
+//!
+//! Invariant: what the rule makes orders no lists or structs, and is not made again, so that a plan that is analysed
+//! twice stays as it is. The file goes once Arrow and DataFusion have this order.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -28,7 +31,9 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use super::each_expression;
+use super::canonical::{is_nested, one_zero};
+use super::intervals::compares;
+use super::{each_expression, nullif};
 use crate::functions::sorted_list;
 use crate::nested_keys::{has_keys, keys};
 use crate::walk::{PlanWalk, Walk};
@@ -68,9 +73,10 @@ impl AnalyzerRule for NestedOrders {
 /// Whether an expression may compare or choose values.
 fn may_order(expr: &Expr) -> bool {
     match expr {
-        Expr::BinaryExpr(BinaryExpr { op, .. }) => is_ordering(*op),
+        Expr::BinaryExpr(BinaryExpr { op, .. }) => compares(*op),
         Expr::Between(_) | Expr::SetComparison(_) | Expr::AggregateFunction(_) | Expr::WindowFunction(_) => true,
-        Expr::ScalarFunction(function) => matches!(function.name(), GREATEST | LEAST | SORT),
+        Expr::InList(_) | Expr::Case(_) => true,
+        Expr::ScalarFunction(function) => matches!(function.name(), GREATEST | LEAST | SORT | NULLIF),
         _ => false,
     }
 }
@@ -91,6 +97,21 @@ fn in_expression(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_ordering(op) && are_alike(&left, &[&right]) => {
             Expr::BinaryExpr(BinaryExpr::new(Box::new(key(*left)), op, Box::new(key(*right))))
         }
+        Expr::BinaryExpr(BinaryExpr { left, op, right })
+            if compares(op) && !is_ordering(op) && is_nested(&left, schema) =>
+        {
+            Expr::BinaryExpr(BinaryExpr::new(Box::new(one_zero(*left)), op, Box::new(one_zero(*right))))
+        }
+        Expr::InList(mut list) if is_nested(&list.expr, schema) => {
+            list.list.iter_mut().chain([list.expr.as_mut()]).for_each(|value| *value = one_zero(std::mem::take(value)));
+            Expr::InList(list)
+        }
+        Expr::Case(mut case) if case.expr.as_ref().is_some_and(|operand| is_nested(operand, schema)) => {
+            let whens = case.when_then_expr.iter_mut().map(|(when, _)| when.as_mut());
+            whens.chain(case.expr.as_deref_mut()).for_each(|value| *value = one_zero(std::mem::take(value)));
+            Expr::Case(case)
+        }
+        Expr::ScalarFunction(function) if nullif::is_of_floats(&function, schema) => nullif::of_floats(function.args),
         Expr::Between(mut between) if are_alike(&between.expr, &[&between.low, &between.high]) => {
             for side in [&mut between.expr, &mut between.low, &mut between.high] {
                 **side = key(std::mem::take(side));
@@ -169,6 +190,7 @@ fn by_keys(order: &mut [Sort], schema: &DFSchema) -> bool {
 const GREATEST: &str = "greatest";
 const LEAST: &str = "least";
 const SORT: &str = "array_sort";
+const NULLIF: &str = "nullif";
 
 /// A function of this file; no statement can call it, since no registry has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

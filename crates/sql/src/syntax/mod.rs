@@ -50,6 +50,7 @@ mod statements;
 mod stored;
 mod temporary;
 mod times;
+mod told_casts;
 mod units;
 mod unread;
 mod value_columns;
@@ -90,7 +91,7 @@ pub(crate) use kinds::kind;
 pub(crate) use readers::read_by;
 pub(crate) use repeated::{check_made, distinguish_wildcards};
 pub(crate) use scopes::TableOfWith;
-pub(crate) use signs::{is_sign, shown as with_signs};
+pub(crate) use signs::{is_bits, is_sign, is_told, shown as with_signs};
 pub(crate) use spellings::{Again, again};
 pub(crate) use times::has_nanoseconds;
 
@@ -432,6 +433,7 @@ impl VisitorMut for Mends {
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         self.windows.leave();
         value_columns::with_room(&mut query.body);
+        told_casts::tell(query);
         orders::by_number(query);
         orders::of_distinct(query);
         let done = self.scopes.leave().map_or(Ok(()), |ended| scopes::around_branches(query, ended));

@@ -1,27 +1,51 @@
-//! Signs of what is no literal, as an operator that our planner of expressions is asked about.
+//! Signs of what is no literal, as operators that our planner of expressions is asked about.
 //!
-//! DataFusion 55.2 negates no duration: `-(t2 - t1)` is an error, and no planner is asked about a sign. Here `-x` is
-//! `NULL OPERATOR(-) x`, whose left side stands for nothing (`mend/names.rs`), and in texts `-x` again ([`shown`]).
+//! DataFusion 55.2 negates no duration: `-(t2 - t1)` is an error. It plans no `~x`, and no planner is asked about a
+//! sign. Here `-x` is `NULL OPERATOR(-) x`, whose left side stands for nothing (`mend/names.rs`), and in texts `-x`
+//! again ([`shown`]); so is `~x`.
 //!
-//! The file goes once DataFusion negates durations.
+//! The file goes once DataFusion negates durations and plans `~x`.
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value};
 
-/// A statement's text has this in place of a sign.
-const MARK: &str = "NULL OPERATOR(-) ";
-
-fn operator() -> BinaryOperator {
-    BinaryOperator::PGCustomBinaryOperator(vec!["-".into()])
+fn operator(sign: &str) -> BinaryOperator {
+    BinaryOperator::PGCustomBinaryOperator(vec![sign.into()])
 }
 
-/// Whether an operator is a sign's.
+/// Whether an operator is that of `-x`.
 pub(crate) fn is_sign(op: &BinaryOperator) -> bool {
-    *op == operator()
+    *op == operator("-")
 }
 
-/// A text with signs where the operator stands.
+/// Whether an operator is that of `~x`.
+pub(crate) fn is_bits(op: &BinaryOperator) -> bool {
+    *op == operator("~")
+}
+
+/// Whether an operator is that before a cast which is told ([`super::told_casts`]).
+pub(crate) fn is_told(op: &BinaryOperator) -> bool {
+    *op == operator(TOLD)
+}
+
+/// The operator before a cast.
+const TOLD: &str = "@";
+
+/// A text with signs where the operators stand.
 pub(crate) fn shown(text: &str) -> String {
-    text.replace(MARK, "-")
+    let text = text.replace("NULL OPERATOR(-) ", "-").replace("NULL OPERATOR(~) ", "~");
+    text.replace(&format!("NULL OPERATOR({TOLD}) "), "")
+}
+
+/// A cast behind its operator; the cast becomes NULL.
+pub(super) fn told(cast: &mut Expr) -> Expr {
+    Expr::Nested(Box::new(before(TOLD, cast)))
+}
+
+/// The operator of a sign before an operand, which becomes NULL.
+fn before(sign: &str, operand: &mut Expr) -> Expr {
+    let nothing = || Expr::value(Value::Null);
+    let right = Box::new(std::mem::replace(operand, nothing()));
+    Expr::BinaryOp { left: Box::new(nothing()), op: operator(sign), right }
 }
 
 /// Puts the operator in the place of a sign before what may be a duration.
@@ -30,18 +54,13 @@ pub(super) fn of_operands(expr: &mut Expr) {
     if !may_be_duration(operand) {
         return;
     }
-    let nothing = || Box::new(Expr::value(Value::Null));
-    let right = std::mem::replace(operand, nothing());
-    *expr = Expr::BinaryOp { left: nothing(), op: operator(), right };
+    *expr = before("-", operand);
 }
 
-/// `~x` as `-1 - x`, which has all bits of an integer turned; DataFusion 55.2 plans no such sign.
+/// Puts the operator in the place of the sign that turns bits.
 pub(super) fn of_bits(expr: &mut Expr) {
     let Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr: operand } = expr else { return };
-    let right = Box::new(Expr::Nested(Box::new(std::mem::replace(operand, Expr::value(Value::Null)))));
-    let one = Expr::value(Value::Number("1".into(), false));
-    let left = Box::new(Expr::Nested(Box::new(Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(one) })));
-    *expr = Expr::Nested(Box::new(Expr::BinaryOp { left, op: BinaryOperator::Minus, right }));
+    *expr = Expr::Nested(Box::new(before("~", operand)));
 }
 
 fn may_be_duration(expr: &Expr) -> bool {

@@ -3,7 +3,7 @@
 //! DataFusion 55.2 takes a common type while it plans VALUES, where a double beside a decimal is a decimal of 15 digits
 //! behind the point, and decimals of unlike scales have 38 digits, which may hold neither. Here cells that are numbers
 //! or casts are cast: to doubles in a column with a double, and to decimals with room for all where 38 digits have
-//! none. Cells of other expressions are the planner's.
+//! none; within lists and structs that are written out, too. Cells of other expressions are the planner's.
 //!
 //! The file goes once DataFusion's common type of VALUES holds all cells.
 
@@ -32,19 +32,53 @@ pub(super) fn with_room(body: &mut SetExpr) {
 fn in_columns(values: &mut Values) {
     let columns = values.rows.iter().map(|row| row.content.len()).min().unwrap_or(0);
     for column in 0..columns {
-        let cells = || values.rows.iter().map(|row| &row.content[column]);
-        if cells().any(is_double) {
-            let cells = values.rows.iter_mut().map(|row| &mut row.content[column]);
-            cells.filter(|cell| is_decimal(cell)).for_each(|cell| replace(cell, as_double));
-        } else if let Some((precision, scale)) = wide(cells()) {
-            let data_type = DataType::Decimal(ExactNumberInfo::PrecisionAndScale(precision, scale as i64));
-            let cast = |expr| {
-                let (kind, expr, data_type) = (CastKind::Cast, Box::new(expr), data_type.clone());
-                Expr::Cast { kind, expr, data_type, array: false, format: None }
-            };
-            let cells = values.rows.iter_mut().map(|row| &mut row.content[column]);
-            cells.filter(|cell| digits(cell).is_some()).for_each(|cell| replace(cell, cast));
+        in_cells(values.rows.iter_mut().map(|row| &mut row.content[column]).collect());
+    }
+}
+
+/// Gives cells of one type, and what stands within them at one place, a type that holds all.
+fn in_cells(mut cells: Vec<&mut Expr>) {
+    let of = |cells: &[&mut Expr], is_sought: fn(&Expr) -> bool| cells.iter().any(|cell| is_sought(cell));
+    if of(&cells, is_double) {
+        cells.into_iter().filter(|cell| is_decimal(cell)).for_each(|cell| replace(cell, as_double));
+    } else if let Some((precision, scale)) = wide(cells.iter().map(|cell| &**cell)) {
+        let data_type = DataType::Decimal(ExactNumberInfo::PrecisionAndScale(precision, scale as i64));
+        let cast = |expr| {
+            let (kind, expr, data_type) = (CastKind::Cast, Box::new(expr), data_type.clone());
+            Expr::Cast { kind, expr, data_type, array: false, format: None }
+        };
+        cells.into_iter().filter(|cell| digits(cell).is_some()).for_each(|cell| replace(cell, cast));
+    } else if of(&cells, |cell| matches!(cell, Expr::Array(_))) {
+        in_cells(cells.into_iter().flat_map(items).collect());
+    } else {
+        let count = cells.iter().map(|cell| members(cell)).max().unwrap_or(0);
+        for place in 0..count {
+            in_cells(cells.iter_mut().filter_map(|cell| member(cell, place)).collect());
         }
+    }
+}
+
+/// The items of a list that is written out.
+fn items(cell: &mut Expr) -> &mut [Expr] {
+    match cell {
+        Expr::Array(list) => &mut list.elem,
+        _ => &mut [],
+    }
+}
+
+/// The number of members of a struct that is written out.
+fn members(cell: &Expr) -> usize {
+    match cell {
+        Expr::Dictionary(fields) => fields.len(),
+        _ => 0,
+    }
+}
+
+/// The member of a struct that is written out, by its place.
+fn member(cell: &mut Expr, place: usize) -> Option<&mut Expr> {
+    match cell {
+        Expr::Dictionary(fields) => fields.get_mut(place).map(|field| field.value.as_mut()),
+        _ => None,
     }
 }
 

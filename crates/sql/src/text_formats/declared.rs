@@ -1,8 +1,8 @@
-//! Decimals and timestamps of text files, read in a form that has all digits and then made what is declared.
+//! Decimals, timestamps and intervals of text files, read in a form that has all digits and then made what is declared.
 //!
 //! A decimal is read as its text, of which [`crate::text_decimals`] makes a number as a cast does, and a date or a
 //! timestamp of a CSV file as its text, too ([`crate::text_times`]). A timestamp of a JSON file is read to the
-//! microsecond and rounded.
+//! microsecond and rounded. An interval is read as its text, of which Arrow makes one: its readers have none.
 //!
 //! JSON is opened here ([`super::json`]), since DataFusion's reader takes no number for a text.
 
@@ -165,8 +165,9 @@ pub(crate) fn read_schema(declared: &SchemaRef, form: TextForm) -> SchemaRef {
 
 /// The type that values are read as; none of a type whose texts are read as they are.
 fn read_as(declared: &DataType, form: TextForm) -> Option<DataType> {
-    use DataType::{FixedSizeList, LargeList, List, Map, Struct, Timestamp};
+    use DataType::{FixedSizeList, Interval, LargeList, List, Map, Struct, Timestamp};
     Some(match declared {
+        Interval(_) => DataType::Utf8View,
         decimal if text_decimals::is_read(decimal) => DataType::Utf8View,
         time if form == TextForm::Csv && text_times::is_read(time) => DataType::Utf8View,
         Timestamp(TimeUnit::Second | TimeUnit::Millisecond, zone) => Timestamp(TimeUnit::Microsecond, zone.clone()),
@@ -223,7 +224,7 @@ impl From<ArrowError> for Failed {
 /// # Errors
 /// The first value that its type does not hold.
 pub(crate) fn declared(values: &ArrayRef, to: &DataType) -> Result<ArrayRef, Failed> {
-    use DataType::{FixedSizeList, LargeList, List, Map, Struct, Timestamp};
+    use DataType::{FixedSizeList, Interval, LargeList, List, Map, Struct, Timestamp};
     let nulls = values.nulls().cloned();
     let within = |place: &str, values: &ArrayRef, field: &FieldRef| {
         declared(values, field.data_type()).map_err(|failed| match failed {
@@ -245,6 +246,16 @@ pub(crate) fn declared(values: &ArrayRef, to: &DataType) -> Result<ArrayRef, Fai
             if fine == *time { read } else { declared(&read, time)? }
         }
         Timestamp(unit, _) => cast(&rounded_to(values, *unit)?, to)?,
+        Interval(_) => {
+            let texts = cast(values, &DataType::Utf8)?;
+            let read = cast(&texts, to)?;
+            if let Some(row) = (0..texts.len()).find(|row| texts.is_valid(*row) && read.is_null(*row)) {
+                let text = texts.as_string::<i32>().value(row);
+                let reason = format!("'{text}' is no interval, and the column's type is {}", sql_name(to));
+                return Err(Failed::Misfit(Misfit { row, place: String::new(), reason }));
+            }
+            read
+        }
         List(items) => {
             let list = values.as_list::<i32>();
             let inner = within("[]", list.values(), items)?;
