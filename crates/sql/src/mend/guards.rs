@@ -10,6 +10,9 @@
 //! FILTER (…)` for all rows. What may raise behind AND, OR or a FILTER is out of that rule's sight
 //! ([`with_hidden_operands`]).
 //!
+//! Timestamps of one number are equal constants to it, whatever their zones: where a plan has two such, nothing of it
+//! is shared.
+//!
 //! Filters and conditions of joins take NULL for false; elsewhere the third value is kept. The operands that cannot
 //! raise stay conjuncts, so that scans go by them. [`super::raising`] tells what may raise. The file goes once
 //! DataFusion computes the right side of AND and OR for the rows alone that need it, and arguments after filters.
@@ -66,6 +69,9 @@ pub(super) fn with_hidden_operands(
     plan: LogicalPlan,
     config: &dyn OptimizerConfig,
 ) -> Result<Transformed<LogicalPlan>> {
+    if has_instant_of_two_zones(&plan)? {
+        return Ok(Transformed::no(plan));
+    }
     let mut hidden = Hidden(HashMap::new());
     let plan = plan.transform_down_nested(|plan| {
         each_expression(plan, is_guarding, |expr, schema| {
@@ -113,6 +119,29 @@ pub(super) fn with_hidden_operands(
         })?;
         Ok(plan.data)
     })
+}
+
+/// Whether constants of a plan are timestamps of the same number in the same unit and differ in their zones.
+fn has_instant_of_two_zones(plan: &LogicalPlan) -> Result<bool> {
+    let mut zones: HashMap<(u8, i64), Option<Arc<str>>> = HashMap::new();
+    let mut found = false;
+    plan.apply_nested(|plan| {
+        plan.apply_exprs(|expr| {
+            expr.apply(|expr| {
+                let Expr::Literal(value, _) = expr else { return Ok(TreeNodeRecursion::Continue) };
+                let (unit, number, zone) = match value {
+                    ScalarValue::TimestampSecond(Some(number), zone) => (0, number, zone),
+                    ScalarValue::TimestampMillisecond(Some(number), zone) => (1, number, zone),
+                    ScalarValue::TimestampMicrosecond(Some(number), zone) => (2, number, zone),
+                    ScalarValue::TimestampNanosecond(Some(number), zone) => (3, number, zone),
+                    _ => return Ok(TreeNodeRecursion::Continue),
+                };
+                found |= zones.entry((unit, *number)).or_insert_with(|| zone.clone()) != zone;
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    Ok(found)
 }
 
 /// Expressions by the names of the columns that stand for them.
