@@ -7,5 +7,5 @@ mod parameters;
 mod threads;
 pub mod writers;
 
-pub use parameters::{Parameters, bind, parameter_count};
+pub use parameters::{Bound, Parameters, bind, parameter_count};
 pub use threads::{Crew, MakeThreads, Threads};

@@ -3,8 +3,9 @@
 //! A statement with constants is planned by its shape, so that one text with other values is not planned anew.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
-use warpcube_sql::{Kind, Token, tokens};
+use warpcube_sql::{Kind, Position, Token, tokens};
 
 /// The values of parameters, as SQL.
 #[derive(Debug, Clone)]
@@ -26,14 +27,39 @@ enum Parameter {
     Name(String),
 }
 
+/// A statement with constants in place of its parameters.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bound {
+    /// Its text.
+    pub text: String,
+    /// The bytes of each constant in it, and those of its parameter in the text before.
+    constants: Vec<(Range<usize>, Range<usize>)>,
+}
+
+impl Bound {
+    /// A position in the text as one of the text before, `sql`; one within a constant is that of its parameter.
+    pub fn position_in(&self, sql: &str, position: Position) -> Position {
+        let line = self.text.split_inclusive('\n').take(position.line - 1).map(str::len).sum::<usize>();
+        let rest = self.text.get(line..).unwrap_or_default();
+        let column = rest.char_indices().nth(position.column - 1).map_or(rest.len(), |(at, _)| at);
+        let (at, mut before) = (line + column, line + column);
+        for (constant, parameter) in self.constants.iter().take_while(|(constant, _)| constant.start <= at) {
+            before = if at < constant.end { parameter.start } else { at - constant.end + parameter.end };
+        }
+        let front = sql.get(..before).unwrap_or(sql);
+        let line = front.rsplit('\n').next().unwrap_or_default();
+        Position { line: front.matches('\n').count() + 1, column: line.chars().count() + 1 }
+    }
+}
+
 /// The statement with constants in place of its parameters.
 ///
 /// # Errors
 /// A parameter without a value, or a value without a parameter; the text says which.
-pub fn bind(sql: &str, values: &Parameters) -> Result<String, String> {
+pub fn bind(sql: &str, values: &Parameters) -> Result<Bound, String> {
     let found = parameters(sql);
     let mut used = BTreeSet::new();
-    let mut text = String::with_capacity(sql.len());
+    let (mut text, mut constants) = (String::with_capacity(sql.len()), Vec::new());
     let mut at = 0;
     for (start, end, parameter) in &found {
         let value = match (parameter, values) {
@@ -55,6 +81,7 @@ pub fn bind(sql: &str, values: &Parameters) -> Result<String, String> {
             }
         };
         text.push_str(&sql[at..*start]);
+        constants.push((text.len()..text.len() + value.len(), *start..*end));
         text.push_str(value);
         at = *end;
     }
@@ -66,7 +93,7 @@ pub fn bind(sql: &str, values: &Parameters) -> Result<String, String> {
         Parameters::Named(values) => values.keys().find(|name| !used.contains(*name)).cloned(),
     };
     match (left, values) {
-        (None, _) => Ok(text),
+        (None, _) => Ok(Bound { text, constants }),
         (Some(_), Parameters::Ordered(values)) => {
             Err(format!("there are {} values, and the statement has {} parameters", values.len(), used.len()))
         }
@@ -123,6 +150,23 @@ mod tests {
             assert_eq!(parameter_count(text), 0, "{text}");
             assert!(bind(text, &Parameters::Ordered(vec!["1".into()])).is_err(), "{text}");
         }
-        assert_eq!(bind("SELECT $1", &Parameters::Ordered(vec!["1".into()])), Ok("SELECT 1".into()));
+        assert_eq!(bind("SELECT $1", &Parameters::Ordered(vec!["1".into()])).unwrap().text, "SELECT 1");
+    }
+
+    #[test]
+    fn positions_are_those_of_the_text_before() {
+        let sql = "SELECT ?, é,\n  ? + nope";
+        let bound = bind(sql, &Parameters::Ordered(vec!["'a\nlong one'".into(), "1".into()])).unwrap();
+        for name in ["SELECT", "é", "nope", "+"] {
+            let at = |text: &str| {
+                let front = &text[..text.find(name).unwrap()];
+                let line = front.matches('\n').count() + 1;
+                Position { line, column: front.rsplit('\n').next().unwrap().chars().count() + 1 }
+            };
+            assert_eq!(bound.position_in(sql, at(&bound.text)), at(sql), "{name}");
+        }
+        let within = Position { line: 2, column: 3 };
+        assert_eq!(bound.position_in(sql, within), Position { line: 1, column: 8 });
+        assert_eq!(bound.position_in(sql, Position { line: 9, column: 9 }), Position { line: 2, column: 11 });
     }
 }

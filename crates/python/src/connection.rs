@@ -40,9 +40,17 @@ impl Connection {
         Connection { connection: self.connection.database().connect() }
     }
 
-    /// A statement: a query is planned, and runs when its rows are asked for; any other runs now.
-    fn statement(&self, py: Python<'_>, sql: String, find: Option<Py<PyAny>>) -> PyResult<Statement> {
-        Statement::new(self.connection.clone(), sql, find.map(given::tables)).begun(py)
+    /// A statement: a query is planned, and runs when its rows are asked for; any other runs now. Lists and logs show
+    /// `text` where that is given.
+    #[pyo3(signature = (sql, find, text = None))]
+    fn statement(
+        &self,
+        py: Python<'_>,
+        sql: String,
+        find: Option<Py<PyAny>>,
+        text: Option<String>,
+    ) -> PyResult<Statement> {
+        Statement::new(self.connection.clone(), sql, text, find.map(given::tables)).begun(py)
     }
 
     /// Makes a table of this connection alone of an object that gives an Arrow stream.

@@ -20,5 +20,5 @@ pub(crate) fn bind(sql: &str, values: Values) -> PyResult<String> {
         Values::Named(values) => Parameters::Named(values),
         Values::Ordered(values) => Parameters::Ordered(values),
     };
-    warpcube::bind(sql, &values).map_err(PyValueError::new_err)
+    warpcube::bind(sql, &values).map(|bound| bound.text).map_err(PyValueError::new_err)
 }

@@ -15,14 +15,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList};
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::task::JoinHandle;
-use warpcube::{Connection, Execution, GivenTables, Progress, SqlError, StatementReport, Threads};
+use warpcube::{Connection, Execution, GivenTables, Progress, Registration, SqlError, StatementReport, Threads};
 
 use crate::errors::raised;
-use crate::runtime::{TICK, done_within, ended, give_up, threads};
+use crate::runtime::{TICK, done_within, ended, threads};
 use crate::values::Converter;
 
-/// How long a statement whose time is over has to say so itself.
-const TIMEOUT_GRACE: Duration = Duration::from_millis(200);
+/// How long a statement whose time is over, or that was killed, has to say so itself.
+const GRACE: Duration = Duration::from_millis(200);
 /// Batches that may wait to be read.
 const QUEUE: usize = 4;
 
@@ -60,28 +60,36 @@ struct Source {
 /// The end of a running statement that reads.
 struct Running {
     messages: Receiver<Message>,
-    report: Arc<StatementReport>,
-    task: Option<JoinHandle<()>>,
+    statement: Registration,
+    /// When it was noticed that another statement has ended it by KILL.
+    killed: Option<Instant>,
+    task: JoinHandle<()>,
     /// When it began, and how long it may take.
     time: (Instant, Option<Duration>),
     _threads: Arc<Threads>,
 }
 
 impl Running {
-    /// The error of a statement that takes more time than it has, and does not end by itself.
-    fn timed_out(&self) -> Option<SqlError> {
+    /// The error of a statement that takes more time than it has, or was killed, and does not end by itself.
+    fn late(&mut self) -> Option<SqlError> {
         let (began, limit) = self.time;
-        let limit = limit.filter(|limit| began.elapsed() > *limit + TIMEOUT_GRACE)?;
-        Some(SqlError::TimedOut { milliseconds: limit.as_millis() })
+        let is_late = |since: Instant, allowed: Duration| since.elapsed() > allowed + GRACE;
+        let error = match limit.filter(|limit| is_late(began, *limit)) {
+            Some(limit) => SqlError::TimedOut { milliseconds: limit.as_millis() },
+            None if self.statement.is_stopped() => {
+                let noticed = *self.killed.get_or_insert_with(Instant::now);
+                is_late(noticed, Duration::ZERO).then_some(SqlError::Cancelled)?
+            }
+            None => return None,
+        };
+        Some(self.statement.failed(error))
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.report.cancel().cancel();
-        if let Some(task) = self.task.take().filter(|task| !task.is_finished()) {
-            give_up(&task);
-        }
+        self.statement.report().cancel().cancel();
+        self.task.abort();
     }
 }
 
@@ -104,7 +112,7 @@ impl Source {
     fn wait(&mut self) -> bool {
         let Some(running) = &mut self.running else { return false };
         let message = done_within(pin!(running.messages.recv()), TICK);
-        match (message, running.timed_out()) {
+        match (message, running.late()) {
             (Some(message), _) => self.take(message),
             (None, Some(error)) => self.take(Some(Message::Failed(error))),
             (None, None) => {}
@@ -115,14 +123,19 @@ impl Source {
 
 impl Rows {
     /// Runs a statement.
-    pub(crate) fn start(connection: Connection, sql: String, given: Option<Arc<GivenTables>>) -> PyResult<Rows> {
+    pub(crate) fn start(
+        connection: &Connection,
+        sql: &str,
+        text: &str,
+        given: Option<Arc<GivenTables>>,
+    ) -> PyResult<Rows> {
         let (sender, messages) = channel(QUEUE);
-        let report = StatementReport::new();
-        let (text, reported) = (sql.clone(), report.clone());
+        let statement = connection.database().register_statement(None, text, &StatementReport::new());
+        let (connection, asked, registered) = (connection.clone(), sql.to_string(), statement.clone());
         let time = (Instant::now(), connection.settings().timeout);
         let threads = threads()?;
         let task = threads.spawn(async move {
-            let execution = connection.execute_among(&text, reported, given.as_ref()).await;
+            let execution = connection.execute_registered(registered, &asked, given.as_ref()).await;
             let mut stream = match execution {
                 Ok(execution) => {
                     let Execution { schema, counts, plan, report, .. } = &execution;
@@ -147,9 +160,9 @@ impl Rows {
             }
         });
         let task = task.ok_or_else(ended)?;
-        let running = Some(Running { messages, report, task: Some(task), time, _threads: threads });
+        let running = Some(Running { messages, statement, killed: None, task, time, _threads: threads });
         Ok(Rows::from(
-            sql,
+            sql.to_string(),
             Source { schema: None, counts: false, ready: Vec::new(), running, how_far: None, error: None },
         ))
     }

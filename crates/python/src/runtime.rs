@@ -1,7 +1,7 @@
 //! The threads that statements run on, and waiting for them from Python.
 //!
-//! A statement may keep every thread busy without a pause. So its time is watched by the thread that waits for it, and
-//! where one that was given up does not end, the next statements get threads of their own ([`Crew`]).
+//! A statement may keep every thread of its own ([`Crew`]) busy without a pause. So its time is watched by the thread
+//! that waits for it.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -11,11 +11,13 @@ use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use tokio::task::JoinHandle;
 use warpcube::{Crew, Database, Threads, WeakDatabase};
 
 /// How often a waiting thread looks for Ctrl-C.
 pub(crate) const TICK: Duration = Duration::from_millis(50);
+/// Sets of threads for statements that run at once.
+const SETS: usize = 16;
+
 /// What the process has.
 struct Shared {
     process: u32,
@@ -34,7 +36,7 @@ pub(crate) fn ended() -> PyErr {
 }
 
 fn shared() -> &'static Shared {
-    SHARED.get_or_init(|| Shared { process: std::process::id(), crew: Crew::new(warpcube::runtime).ok() })
+    SHARED.get_or_init(|| Shared { process: std::process::id(), crew: Crew::new(warpcube::runtime, SETS).ok() })
 }
 
 /// The threads; they are made when they are first asked for.
@@ -50,15 +52,6 @@ pub(crate) fn threads() -> PyResult<Arc<Threads>> {
         ));
     }
     shared.crew.as_ref().and_then(Crew::threads).ok_or_else(ended)
-}
-
-/// Notes work that nobody waits for any more.
-pub(crate) fn give_up<T>(task: &JoinHandle<T>) {
-    task.abort();
-    let shared = shared();
-    if let Some(crew) = shared.crew.as_ref().filter(|_| shared.process == std::process::id()) {
-        crew.give_up(task.abort_handle());
-    }
 }
 
 /// Has a database closed as the interpreter ends, if it is still open then.
@@ -90,7 +83,7 @@ pub(crate) fn wait<T: Send + 'static>(py: Python<'_>, work: impl Future<Output =
             Some(Err(error)) => return Err(PyRuntimeError::new_err(error.to_string())),
             None => {
                 if let Err(raised) = py.check_signals() {
-                    give_up(&task);
+                    task.abort();
                     return Err(raised);
                 }
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
 use pyo3::prelude::*;
-use warpcube::{Connection, GivenTables, Script, SqlError, StatementKind, StatementReport};
+use warpcube::{Connection, GivenTables, Script, StatementKind, StatementReport};
 
 use crate::errors::raised;
 use crate::rows::Rows;
@@ -16,6 +16,8 @@ use crate::{given, runtime};
 pub(crate) struct Statement {
     connection: Connection,
     pub(crate) sql: String,
+    /// The text as lists and logs of statements show it: before constants took the places of parameters.
+    text: String,
     given: Option<Arc<GivenTables>>,
     schema: SchemaRef,
     /// The rows of a statement that has run.
@@ -26,8 +28,14 @@ pub(crate) struct Statement {
 
 impl Statement {
     /// One that is not planned yet.
-    pub(crate) fn new(connection: Connection, sql: String, given: Option<Arc<GivenTables>>) -> Statement {
-        Statement { connection, sql, given, schema: Arc::new(Schema::empty()), kept: None, counts: false }
+    pub(crate) fn new(
+        connection: Connection,
+        sql: String,
+        text: Option<String>,
+        given: Option<Arc<GivenTables>>,
+    ) -> Statement {
+        let (text, schema) = (text.unwrap_or_else(|| sql.clone()), Arc::new(Schema::empty()));
+        Statement { connection, sql, text, given, schema, kept: None, counts: false }
     }
 
     /// A query is planned, and runs when its rows are asked for; any other statement runs now.
@@ -42,10 +50,8 @@ impl Statement {
     fn planned(self, py: Python<'_>) -> PyResult<Statement> {
         let (connection, sql, given) = (self.connection.clone(), self.sql.clone(), self.given.clone());
         // Rows that nobody asks for are not computed.
-        let planned = runtime::wait(py, async move {
-            let execution = connection.execute_among(&sql, StatementReport::new(), given.as_ref()).await?;
-            Ok::<_, SqlError>(execution.schema)
-        });
+        let statement = connection.database().register_statement(None, &self.text, &StatementReport::new());
+        let planned = runtime::wait(py, async move { connection.columns(statement, &sql, given.as_ref()).await });
         let schema = planned?.map_err(|error| raised(py, &error, &self.sql))?;
         Ok(Statement { schema, ..self })
     }
@@ -74,6 +80,12 @@ impl Statement {
         self.schema.fields().iter().map(column).collect()
     }
 
+    /// The text with its parameters.
+    #[getter]
+    fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Whether the only row of a statement that has run tells how many rows were written.
     #[getter]
     fn counts(&self) -> bool {
@@ -87,10 +99,10 @@ impl Statement {
     }
 
     /// Another statement of the same connection, among the same tables of Python or those that `find` finds.
-    #[pyo3(signature = (sql, find = None))]
-    fn derive(&self, py: Python<'_>, sql: String, find: Option<Py<PyAny>>) -> PyResult<Statement> {
+    #[pyo3(signature = (sql, text, find = None))]
+    fn derive(&self, py: Python<'_>, sql: String, text: String, find: Option<Py<PyAny>>) -> PyResult<Statement> {
         let given = find.map(given::tables).or_else(|| self.given.clone());
-        Statement::new(self.connection.clone(), sql, given).begun(py)
+        Statement::new(self.connection.clone(), sql, Some(text), given).begun(py)
     }
 
     /// Its rows, as they come; `progress` is called with how far it is while it is waited for: done, total or 0, and
@@ -99,7 +111,7 @@ impl Statement {
     fn rows(&self, progress: Option<Py<PyAny>>) -> PyResult<Rows> {
         let rows = match &self.kept {
             Some(batches) => Rows::of(&self.sql, self.schema.clone(), batches.to_vec()),
-            None => Rows::start(self.connection.clone(), self.sql.clone(), self.given.clone())?,
+            None => Rows::start(&self.connection, &self.sql, &self.text, self.given.clone())?,
         };
         Ok(rows.with_progress(progress))
     }

@@ -252,3 +252,45 @@ def test_results_are_written(db, tmp_path):
     rows.to_csv(tmp_path / "n.csv")
     assert db.sql(f"SELECT sum(n) FROM '{tmp_path}/it''s.parquet'").fetchall() == [(10,)]
     assert (tmp_path / "n.csv").read_text().split() == ["n", "0", "1", "2", "3", "4"]
+
+
+def test_the_log_has_each_query_once_and_no_values_of_parameters(db):
+    asked = db.sql("SELECT ? AS a", ["hidden"])
+    assert asked.fetchall() == [("hidden",)]
+    asked.explain()
+    with pytest.raises(warpcube.Error):
+        db.sql("SELECT nope")
+    log = db.sql("SELECT query, rows, error, session FROM query_log() WHERE query LIKE 'SELECT %' ORDER BY id")
+    assert log.fetchall() == [("SELECT ? AS a", 1, None, None), ("SELECT nope", 0, "SQL-003", None)]
+    assert db.sql("SELECT count(*) FROM query_log() WHERE query LIKE '%hid' || 'den%'").fetchall() == [(0,)]
+
+
+@pytest.mark.parametrize(
+    "endless",
+    [
+        "SELECT sum(value) FROM generate_series(1, 100000000000)",
+        # An operator that is in the midst of a batch of billions of rows looks at no switch.
+        "SELECT count(*) FROM generate_series(1, 20000) a, generate_series(1, 100000) b WHERE a.value * b.value % 7 = 3",
+    ],
+)
+def test_a_query_is_killed_from_another_connection(db, endless):
+    errors = []
+
+    def ask():
+        try:
+            db.sql(endless).fetchall()
+        except warpcube.Error as error:
+            errors.append(error)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    other = db.cursor()
+    found = []
+    while not found:
+        listed = other.sql("SHOW QUERIES").fetchall()
+        found = [number for number, _, query, state, *_ in listed if query == endless and state == "running"]
+    other.sql(f"KILL {found[0]}")
+    asking.join(60)
+    assert [str(error).split(" ")[0] for error in errors] == ["SQL-016"]
+    with pytest.raises(warpcube.Error, match="SQL-017"):
+        other.sql("KILL 1000000")

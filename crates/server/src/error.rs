@@ -12,8 +12,6 @@ use thiserror::Error;
 use tonic::Status;
 use warpcube_sql::{Position, SqlError};
 
-use crate::metrics::Outcome;
-
 /// An error of the start of a server; its text is one line that starts with its code.
 #[derive(Debug, Error)]
 pub enum ServerError {
@@ -51,8 +49,6 @@ pub(crate) struct Refusal {
     pub(crate) text: String,
     /// Where the statement's text has what the error is about.
     pub(crate) position: Option<Position>,
-    /// How the statement has ended with it.
-    pub(crate) outcome: Outcome,
 }
 
 /// The body of an error.
@@ -72,7 +68,7 @@ struct Place {
 
 impl Refusal {
     fn new(status: StatusCode, text: String) -> Refusal {
-        Refusal { status, text, position: None, outcome: Outcome::Failed }
+        Refusal { status, text, position: None }
     }
 
     /// No token, or a wrong one.
@@ -106,14 +102,15 @@ impl Refusal {
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, format!("SRV-008 {reason}"))
     }
 
+    /// A result that has more rows than a token may have.
+    pub(crate) fn too_many_rows(most: u64, name: &str) -> Refusal {
+        let text = format!("SRV-009 the result has more than {most} rows, the limit of token '{name}'; add LIMIT");
+        Refusal::new(StatusCode::FORBIDDEN, text)
+    }
+
     /// The error of a statement.
     pub(crate) fn of_statement(error: SqlError, sql: &str) -> Refusal {
-        let outcome = match &error {
-            SqlError::TimedOut { .. } => Outcome::TimedOut,
-            error if error.is_cancelled() => Outcome::Cancelled,
-            _ => Outcome::Failed,
-        };
-        Refusal { status: status_of(&error), text: error.to_string(), position: error.position_in(sql), outcome }
+        Refusal { status: status_of(&error), text: error.to_string(), position: error.position_in(sql) }
     }
 
     /// The code that the text starts with.
@@ -144,6 +141,7 @@ fn status_of(error: &SqlError) -> StatusCode {
         "SQL-008" => StatusCode::GATEWAY_TIMEOUT,
         "SQL-009" => StatusCode::SERVICE_UNAVAILABLE,
         "SQL-010" => StatusCode::INTERNAL_SERVER_ERROR,
+        "SQL-016" => StatusCode::CONFLICT,
         "FILE-007" | "FILE-008" => StatusCode::FORBIDDEN,
         code if ["GPU", "COL", "ENG"].iter().any(|kind| code.starts_with(kind)) => StatusCode::INTERNAL_SERVER_ERROR,
         _ => StatusCode::BAD_REQUEST,
@@ -155,7 +153,7 @@ impl From<Refusal> for Status {
     fn from(refusal: Refusal) -> Status {
         let text = refusal.text.clone();
         match (refusal.code(), refusal.status) {
-            ("SQL-007", _) => Status::cancelled(text),
+            ("SQL-007" | "SQL-016", _) => Status::cancelled(text),
             ("SQL-009", _) | (_, StatusCode::TOO_MANY_REQUESTS) => Status::resource_exhausted(text),
             (_, StatusCode::UNAUTHORIZED) => Status::unauthenticated(text),
             (_, StatusCode::FORBIDDEN) => Status::permission_denied(text),

@@ -15,15 +15,19 @@ use axum::response::{IntoResponse, Response};
 use base64::prelude::{BASE64_STANDARD, Engine};
 use tonic::Status;
 
+use crate::clients::Client;
 use crate::error::Refusal;
 use crate::shared::Shared;
 
-/// Lets a request through, or says why not.
-pub(crate) async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+/// Lets a request through, with the holder of its token, or says why not.
+pub(crate) async fn guard(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Response {
     let content = request.headers().get(CONTENT_TYPE);
     let is_grpc = content.is_some_and(|content| content.as_bytes().starts_with(b"application/grpc"));
     match admit(&shared, request.uri(), request.headers()).await {
-        Ok(()) => next.run(request).await,
+        Ok(client) => {
+            request.extensions_mut().insert(client);
+            next.run(request).await
+        }
         Err(refusal) => {
             shared.metrics.refused();
             match is_grpc {
@@ -35,16 +39,15 @@ pub(crate) async fn guard(State(shared): State<Arc<Shared>>, request: Request, n
     }
 }
 
-async fn admit(shared: &Shared, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+async fn admit(shared: &Shared, uri: &Uri, headers: &HeaderMap) -> Result<Arc<Client>, Refusal> {
     check_names(uri, headers)?;
     let Some(presented) = headers.get(AUTHORIZATION) else {
         return Err(Refusal::no_token("the request has no token"));
     };
     let presented = presented.as_bytes();
-    if bearer(presented).is_some_and(|text| shared.token.is(text))
-        || password(presented).is_some_and(|text| shared.token.is(&text))
-    {
-        return Ok(());
+    let of_bearer = bearer(presented).and_then(|text| shared.clients.of(text));
+    if let Some(client) = of_bearer.or_else(|| shared.clients.of(&password(presented)?)) {
+        return Ok(client);
     }
     match shared.turnstile.pass().await {
         true => Err(Refusal::no_token("the token is wrong")),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::from_fn_with_state;
@@ -17,11 +17,13 @@ use serde_json::Value;
 use warpcube_door::bind;
 use warpcube_sql::{Script, SqlError};
 
+use crate::clients::Client;
 use crate::error::Refusal;
 use crate::guard::guard;
 use crate::literals::parameters;
 use crate::results::{Format, encode};
 use crate::shared::Shared;
+use crate::statements::Statement;
 
 /// The time that the body of a request has to come.
 const BODY_TIME: Duration = Duration::from_secs(30);
@@ -54,25 +56,26 @@ struct Asked {
     format: Option<String>,
 }
 
-async fn query(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Body) -> Result<Response, Refusal> {
+async fn query(
+    State(shared): State<Arc<Shared>>,
+    Extension(client): Extension<Arc<Client>>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Refusal> {
     let body = read(body, shared.body_max).await?;
     let asked = asked(&headers, &body)?;
     let format = format_of(&headers, asked.format.as_deref())?;
-    let (sql, front) = only_statement(&asked.sql)?;
-    let (sql, has_params) = match &asked.params {
-        Some(params) => {
-            let bound = parameters(params).and_then(|params| bind(&sql, &params));
-            (bound.map_err(Refusal::request)?, true)
-        }
-        None => (sql, false),
-    };
-    // Positions are those of the request's text. Constants in place of parameters have moved what is behind them.
+    let (text, front) = only_statement(&asked.sql)?;
+    let bound = asked.params.as_ref().map(|params| parameters(params).and_then(|params| bind(&text, &params)));
+    let bound = bound.transpose().map_err(Refusal::request)?;
+    let statement = Statement::of(client, text.clone()).bound_to(bound.as_ref().map(|bound| bound.text.clone()));
+    // Positions are those of the request's text.
     let placed = move |mut refusal: Refusal| {
-        refusal.position = refusal.position.filter(|_| !has_params).map(|position| front.before(position));
+        let unbound = |position| bound.as_ref().map_or(position, |bound| bound.position_in(&text, position));
+        refusal.position = refusal.position.map(|position| front.before(unbound(position)));
         refusal
     };
-    let metrics = shared.metrics.clone();
-    let mut rows = shared.statements.start(sql, move |schema, _| encode(format, schema, metrics)).await?;
+    let mut rows = shared.statements.start(statement, move |schema, _| encode(format, schema)).await?;
     let first = rows.next().await.transpose().map_err(placed)?;
     let pieces = unfold((first, rows), |(first, mut rows)| async move {
         let piece = match first {
@@ -185,7 +188,11 @@ async fn ready(State(shared): State<Arc<Shared>>) -> Response {
 }
 
 async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
-    ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], shared.metrics.text()).into_response()
+    (
+        [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")],
+        shared.metrics.text(&shared.statements.database().statement_counts()),
+    )
+        .into_response()
 }
 
 #[cfg(test)]

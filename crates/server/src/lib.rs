@@ -5,6 +5,7 @@
 //! ([`statements`]); requests are served on others, which a busy statement never holds up. Its rows go out as they come
 //! through a short queue: a client that reads slowly slows the statement down, and one that goes away cancels it.
 
+mod clients;
 mod door;
 mod error;
 mod flight;
@@ -19,6 +20,7 @@ mod shared;
 mod statements;
 mod token;
 
+pub use clients::TokenOptions;
 pub use error::ServerError;
 pub use server::{Server, ServerOptions, TokenPlace};
 pub use warpcube_door::MakeThreads;

@@ -9,7 +9,6 @@ use axum::body::Bytes;
 use warpcube_door::writers::{self, ResultWriter, Separation};
 
 use crate::error::Refusal;
-use crate::metrics::Metrics;
 use crate::statements::Encode;
 
 /// A format of results.
@@ -84,7 +83,7 @@ impl Write for Written {
 }
 
 /// What makes bytes of the rows with these columns.
-pub(crate) fn encode(format: Format, schema: &SchemaRef, metrics: Arc<Metrics>) -> Result<Encode<Bytes>, Refusal> {
+pub(crate) fn encode(format: Format, schema: &SchemaRef) -> Result<Encode<Bytes>, Refusal> {
     let failed = |error: io::Error| Refusal::request(format!("the result cannot be written: {error}"));
     let written = Written::default();
     let sink = Box::new(written.clone());
@@ -99,9 +98,7 @@ pub(crate) fn encode(format: Format, schema: &SchemaRef, metrics: Arc<Metrics>) 
             Some(rows) => writer.write(&rows).map_err(failed)?,
             None => writer.finish().map_err(failed)?,
         }
-        let bytes = written.take();
-        metrics.add_bytes(bytes.as_ref().map_or(0, Bytes::len));
-        Ok(bytes)
+        Ok(written.take())
     }))
 }
 

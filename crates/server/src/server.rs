@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 use warpcube_door::{Crew, MakeThreads};
 use warpcube_sql::Database;
 
+use crate::clients::{Clients, TokenOptions};
 use crate::door::Protocol;
 use crate::error::ServerError;
 use crate::metrics::Metrics;
@@ -39,7 +40,7 @@ pub enum TokenPlace {
 }
 
 /// What a server does.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct ServerOptions {
     /// The address of HTTP; port 0 is any that is free.
     pub http: SocketAddr,
@@ -47,6 +48,8 @@ pub struct ServerOptions {
     pub flight: SocketAddr,
     /// Where the token is written; its name has the port of HTTP.
     pub token: TokenPlace,
+    /// Tokens beside the one that the server draws.
+    pub tokens: Vec<TokenOptions>,
     /// Statements that run at once; others wait for their turn.
     pub statements_max: usize,
     /// Bytes of the body of a request.
@@ -76,7 +79,8 @@ impl Server {
         let threads = Builder::new_multi_thread().worker_threads(THREADS).thread_name("requests").enable_all().build();
         let no_threads = |error: std::io::Error| ServerError::Threads(error.to_string());
         let threads = threads.map_err(no_threads)?;
-        let crew = Crew::new(make).map_err(no_threads)?;
+        let statements_max = options.statements_max.max(1);
+        let crew = Crew::new(make, statements_max).map_err(no_threads)?;
         let (listener, http) = listen(&threads, options.http)?;
         let (flight_listener, flight) = listen(&threads, options.flight)?;
         let token_file = match &options.token {
@@ -90,8 +94,8 @@ impl Server {
         let metrics = Arc::new(Metrics::default());
         let (ending, is_ending) = watch::channel(false);
         let shared = Arc::new(Shared {
-            statements: Statements::new(database, crew, options.statements_max.max(1), metrics.clone()),
-            token,
+            statements: Statements::new(database, crew, statements_max),
+            clients: Clients::new(token, &options.tokens),
             turnstile: Turnstile::new(WRONG),
             seal,
             metrics: metrics.clone(),
@@ -131,6 +135,7 @@ impl Server {
     pub async fn drain(&self, most: Duration) -> bool {
         self.ending.send_replace(true);
         self.shared.statements.close();
+        self.shared.clients.close();
         let mut ended = self.ended.clone();
         tokio::time::timeout(most, ended.wait_for(|ended| *ended)).await.is_ok()
     }
@@ -143,7 +148,7 @@ impl Drop for Server {
             threads.shutdown_timeout(END);
         }
         self.shared.statements.end();
-        self.shared.token.remove(&self.token_file);
+        self.shared.clients.drawn().remove(&self.token_file);
     }
 }
 

@@ -11,44 +11,80 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use futures::StreamExt;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
-use tracing::info;
-use warpcube_door::Crew;
-use warpcube_sql::{Database, SqlError, StatementKind, StatementReport};
+use warpcube_door::{Crew, Threads};
+use warpcube_sql::{Connection, Database, GivenTables, Registration, SqlError, StatementKind, StatementReport};
 
+use crate::clients::Client;
 use crate::error::Refusal;
-use crate::metrics::{Metrics, Outcome};
 
 /// Pieces of a result that may wait for the client.
 const QUEUE: usize = 4;
 /// Rows of a piece at most: what the device gives may be one batch of many millions.
 const ROWS: usize = 1 << 16;
 /// Statements that may wait for their turn.
-const WAITING_MAX: u64 = 4096;
+const WAITING_MAX: usize = 4096;
 /// The time for which a client may read nothing.
 const STALL: Duration = Duration::from_secs(300);
 /// How long idle threads have to end with the server.
 const IDLE_END: Duration = Duration::from_millis(200);
-/// How long a statement whose time is over has to say so itself: its threads may all be busy.
-const TIMEOUT_GRACE: Duration = Duration::from_millis(200);
+/// How long a statement whose time is over, or that was killed, has to say so itself: its threads may all be busy.
+const GRACE: Duration = Duration::from_millis(200);
+
+/// The places of a statement that runs: of its client, where that has its own, and of the server.
+type Place = (Option<OwnedSemaphorePermit>, OwnedSemaphorePermit);
 
 /// Makes pieces of rows; of none, at their end, the last one.
 pub(crate) type Encode<T> = Box<dyn FnMut(Option<RecordBatch>) -> Result<Option<T>, Refusal> + Send>;
 
+/// A statement that a client asks for.
+pub(crate) struct Statement {
+    pub(crate) client: Arc<Client>,
+    /// Its text, as lists and logs show it.
+    pub(crate) text: String,
+    /// Its text with values in place of parameters, where it has any.
+    bound: Option<String>,
+    /// Tables that it finds beside those of the catalog.
+    given: Option<Arc<GivenTables>>,
+}
+
+impl Statement {
+    /// A statement without parameters.
+    pub(crate) fn of(client: Arc<Client>, text: String) -> Statement {
+        Statement { client, text, bound: None, given: None }
+    }
+
+    /// The same with values in place of its parameters.
+    pub(crate) fn bound_to(self, bound: Option<String>) -> Statement {
+        Statement { bound, ..self }
+    }
+
+    /// The same among tables that are given to it.
+    pub(crate) fn among(self, given: Arc<GivenTables>) -> Statement {
+        Statement { given: Some(given), ..self }
+    }
+
+    fn sql(self) -> String {
+        self.bound.unwrap_or(self.text)
+    }
+}
+
 /// Statements of one database.
 pub(crate) struct Statements {
     database: Database,
-    crew: Arc<Crew>,
+    crew: Crew,
     /// The places of statements that run; waiting ones get them in their order.
     places: Arc<Semaphore>,
-    metrics: Arc<Metrics>,
+    /// The places of statements that wait.
+    queue: Semaphore,
 }
 
 impl Statements {
     /// Statements of a database, of which `most` run at once, on the threads of a crew.
-    pub(crate) fn new(database: Database, crew: Crew, most: usize, metrics: Arc<Metrics>) -> Statements {
-        Statements { database, crew: Arc::new(crew), places: Arc::new(Semaphore::new(most)), metrics }
+    pub(crate) fn new(database: Database, crew: Crew, most: usize) -> Statements {
+        let (places, queue) = (Arc::new(Semaphore::new(most)), Semaphore::new(WAITING_MAX));
+        Statements { database, crew, places, queue }
     }
 
     /// The database.
@@ -66,36 +102,74 @@ impl Statements {
         self.crew.end(IDLE_END);
     }
 
-    /// Waits for a place.
-    async fn place(&self) -> Result<OwnedSemaphorePermit, Refusal> {
-        if self.metrics.waiting() >= WAITING_MAX {
-            return Err(Refusal::busy("too many statements wait for their turn"));
+    /// Registers a statement, which is started then.
+    pub(crate) fn register(&self, statement: &Statement) -> Registration {
+        let session = Some(statement.client.name.clone());
+        self.database.register_statement(session, &statement.text, &StatementReport::new())
+    }
+
+    /// Waits for a statement's place among those of its client, and among all.
+    async fn place(&self, client: &Client, statement: &Registration) -> Result<Place, Refusal> {
+        let refused = |refusal: Refusal| {
+            statement.end(Some(refusal.code()));
+            refusal
+        };
+        let _waiting =
+            self.queue.try_acquire().map_err(|_| refused(Refusal::busy("too many statements wait for their turn")))?;
+        let place = async {
+            let own = match &client.places {
+                Some(places) => Some(places.clone().acquire_owned().await?),
+                None => None,
+            };
+            Ok::<Place, AcquireError>((own, self.places.clone().acquire_owned().await?))
+        };
+        tokio::select! {
+            place = place => place.map_err(|_| refused(server_ends())),
+            () = statement.report().cancel().cancelled() => {
+                Err(Refusal::of_statement(statement.failed(SqlError::Cancelled), ""))
+            }
         }
-        let _waiting = self.metrics.wait();
-        self.places.clone().acquire_owned().await.map_err(|_| Refusal::busy("the server ends"))
+    }
+
+    /// A connection for a statement of a client.
+    fn connect(&self, client: &Client, statement: &Registration) -> Result<Connection, Refusal> {
+        client.connect(&self.database).map_err(|error| Refusal::of_statement(statement.failed(error), ""))
     }
 
     /// The columns of a query, which is planned and does not run; none of any other statement.
     ///
     /// # Errors
     /// Those of [`Statements::start`], and of the query.
-    pub(crate) async fn plan(&self, sql: String) -> Result<Option<SchemaRef>, Refusal> {
-        let _place = self.place().await?;
-        let connection = self.database.connect();
+    pub(crate) async fn plan(&self, statement: Statement) -> Result<Option<SchemaRef>, Refusal> {
+        let registered = self.register(&statement);
+        let _place = self.place(&statement.client, &registered).await?;
+        let connection = self.connect(&statement.client, &registered)?;
+        let sql = statement.sql();
         let threads = self.crew.threads();
         let planned = threads.as_ref().and_then(|threads| {
             threads.spawn(async move {
                 if connection.kind_of(&sql) == StatementKind::Command {
+                    registered.forget();
                     return Ok(None);
                 }
-                let execution = connection.execute(&sql).await;
-                execution.map(|execution| Some(execution.schema)).map_err(|error| Refusal::of_statement(error, &sql))
+                let columns = connection.columns(registered, &sql, None).await;
+                columns.map(Some).map_err(|error| Refusal::of_statement(error, &sql))
             })
         });
-        let mut planned = Aborted(planned.ok_or_else(|| Refusal::busy("the server ends"))?);
+        let mut planned = Aborted(planned.ok_or_else(server_ends)?);
         (&mut planned.0)
             .await
             .unwrap_or_else(|error| Err(Refusal::of_statement(SqlError::Internal(error.to_string()), "")))
+    }
+
+    /// Registers a statement and starts it, as [`Statements::start_registered`].
+    pub(crate) async fn start<T: Send + 'static>(
+        &self,
+        statement: Statement,
+        begin: impl FnOnce(&SchemaRef, bool) -> Result<Encode<T>, Refusal> + Send + 'static,
+    ) -> Result<Rows<T>, Refusal> {
+        let registered = self.register(&statement);
+        self.start_registered(statement, registered, begin).await
     }
 
     /// Waits for a place and starts a statement on a connection of its own; `begin` is given its columns, and whether
@@ -103,33 +177,39 @@ impl Statements {
     ///
     /// # Errors
     /// The server ends, or too many wait. Errors of the statement come with its rows.
-    pub(crate) async fn start<T: Send + 'static>(
+    pub(crate) async fn start_registered<T: Send + 'static>(
         &self,
-        sql: String,
+        statement: Statement,
+        registered: Registration,
         begin: impl FnOnce(&SchemaRef, bool) -> Result<Encode<T>, Refusal> + Send + 'static,
     ) -> Result<Rows<T>, Refusal> {
-        let place = self.place().await?;
-        let ended = || Refusal::busy("the server ends");
-        let threads = self.crew.threads().ok_or_else(ended)?;
-        let connection = self.database.connect();
+        let place = self.place(&statement.client, &registered).await?;
+        let threads = self.crew.threads().ok_or_else(server_ends)?;
+        let connection = self.connect(&statement.client, &registered)?;
+        let (client, given) = (statement.client.clone(), statement.given.clone());
+        let sql = statement.sql();
         let limit = connection.settings().timeout;
         let (sender, messages) = channel(QUEUE);
-        let report = StatementReport::new();
-        let (reported, metrics, held) = (report.clone(), self.metrics.clone(), threads.clone());
+        let running = registered.clone();
         let task = threads.spawn(async move {
-            // The threads stay while this runs on them.
-            let _threads = held;
+            let refused = |refusal: Refusal| {
+                registered.end(Some(refusal.code()));
+                refusal
+            };
             let work = async {
-                let execution = connection.execute_with(&sql, reported).await;
+                let execution = connection.execute_registered(registered.clone(), &sql, given.as_ref()).await;
                 let execution = execution.map_err(|error| Refusal::of_statement(error, &sql))?;
-                let mut encode = begin(&execution.schema, execution.counts)?;
-                let mut rows = execution.stream;
+                let mut encode = begin(&execution.schema, execution.counts).map_err(refused)?;
+                let (mut rows, mut count) = (execution.stream, 0);
                 while let Some(batch) = rows.next().await {
                     let batch = batch.map_err(|error| Refusal::of_statement(SqlError::from(error), &sql))?;
+                    count += batch.num_rows() as u64;
+                    if let Some(most) = client.rows_max.filter(|most| count > *most) {
+                        return Err(refused(Refusal::too_many_rows(most, &client.name)));
+                    }
                     for start in (0..batch.num_rows()).step_by(ROWS) {
                         let rows = batch.slice(start, ROWS.min(batch.num_rows() - start));
-                        metrics.add_rows(rows.num_rows());
-                        send(&sender, encode(Some(rows))?).await?;
+                        send(&sender, encode(Some(rows)).map_err(refused)?).await.map_err(refused)?;
                     }
                 }
                 send(&sender, encode(None)?).await
@@ -138,20 +218,15 @@ impl Statements {
             // Nobody takes it where the client went away.
             let _ = sender.send(end).await;
         });
-        let task = task.ok_or_else(ended)?;
-        self.metrics.begun();
-        let running = Running {
-            report,
-            task,
-            crew: self.crew.clone(),
-            metrics: self.metrics.clone(),
-            began: Instant::now(),
-            limit,
-            outcome: Outcome::Cancelled,
-            _place: place,
-        };
+        let task = task.ok_or_else(server_ends)?;
+        let began = Instant::now();
+        let running = Running { statement: running, task, began, limit, _threads: threads, _place: place };
         Ok(Rows { messages, running: Some(running) })
     }
+}
+
+fn server_ends() -> Refusal {
+    Refusal::busy("the server ends")
 }
 
 /// Puts a piece into the queue, once there is room.
@@ -196,52 +271,61 @@ impl<T> Rows<T> {
             message = self.messages.recv() => message,
             error = running.late() => Some(Message::Failed(Refusal::of_statement(error, ""))),
         };
-        let (outcome, failed) = match message {
+        let failed = match message {
             Some(Message::Piece(piece)) => return Some(Ok(piece)),
-            Some(Message::Done) => (Outcome::Done, None),
-            Some(Message::Failed(refusal)) => (refusal.outcome, Some(refusal)),
+            Some(Message::Done) => None,
+            Some(Message::Failed(refusal)) => Some(refusal),
             None => {
                 let error = SqlError::Internal("the statement's task ended early".into());
-                (Outcome::Failed, Some(Refusal::of_statement(error, "")))
+                Some(Refusal::of_statement(running.statement.failed(error), ""))
             }
         };
-        running.outcome = outcome;
         self.running = None;
-        if let Some(refusal) = &failed {
-            info!(code = refusal.code(), "a statement failed");
-        }
         failed.map(Err)
     }
 }
 
 /// A statement that has its place.
 struct Running {
-    report: Arc<StatementReport>,
+    statement: Registration,
     task: JoinHandle<()>,
-    crew: Arc<Crew>,
-    metrics: Arc<Metrics>,
     began: Instant,
     limit: Option<Duration>,
-    outcome: Outcome,
-    _place: OwnedSemaphorePermit,
+    _threads: Arc<Threads>,
+    _place: Place,
 }
 
 impl Running {
-    /// Waits until the statement has taken more time than it had and has not said so; gives the error.
+    /// Waits until the statement has taken more time than it had, or was killed, and has not said so; gives the error.
     async fn late(&self) -> SqlError {
-        let Some(limit) = self.limit else { return std::future::pending().await };
-        tokio::time::sleep_until((self.began + limit + TIMEOUT_GRACE).into()).await;
-        SqlError::TimedOut { milliseconds: limit.as_millis() }
+        let late = async {
+            let Some(limit) = self.limit else { return std::future::pending().await };
+            tokio::time::sleep_until((self.began + limit + GRACE).into()).await;
+            SqlError::TimedOut { milliseconds: limit.as_millis() }
+        };
+        let killed = async {
+            self.statement.report().cancel().cancelled().await;
+            if !self.statement.is_stopped() {
+                return std::future::pending().await;
+            }
+            tokio::time::sleep(GRACE).await;
+            SqlError::Cancelled
+        };
+        let error = tokio::select! {
+            error = late => error,
+            error = killed => error,
+        };
+        self.statement.failed(error)
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
         // Changes that take their places already are not cut off.
-        if self.report.cancel().cancel() {
+        if self.statement.report().cancel().cancel() {
             self.task.abort();
-            self.crew.give_up(self.task.abort_handle());
+            // The task may be in the midst of a batch. A statement that has ended stays as it has.
+            self.statement.failed(SqlError::Cancelled);
         }
-        self.metrics.ended(self.outcome, self.began.elapsed());
     }
 }

@@ -16,10 +16,18 @@ pub(crate) const WRONG: Duration = Duration::from_millis(250);
 /// Wrong tokens that may wait.
 const WAITING_MAX: usize = 64;
 
+/// The name of the token that the server draws, in lists and logs of statements.
+pub(crate) const DRAWN: &str = "default";
+
 /// The token; no text of it is ever written but to its file.
 pub(crate) struct Token(String);
 
 impl Token {
+    /// A token that was made elsewhere.
+    pub(crate) fn given(text: &str) -> Token {
+        Token(text.to_string())
+    }
+
     /// Draws a token and writes it to a file of mode 0600, in one step: no one reads a part of it, and a former file
     /// keeps no reader.
     ///

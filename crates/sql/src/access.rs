@@ -17,11 +17,11 @@ use datafusion::datasource::source_as_provider;
 use datafusion::logical_expr::LogicalPlan;
 
 use crate::error::{Result, SqlError};
+use crate::lexer::tokens;
 use crate::locations::{AllowedPaths, is_pattern, local_path};
 use crate::memory_table::MemoryTable;
 use crate::settings::{DatabaseSettings, Settings};
-use crate::values::EncodedFiles;
-use crate::values::SettingOrigin;
+use crate::values::{EncodedFiles, ReadOnly, SettingOrigin};
 
 /// Reads the folder of a setting.
 type FolderOf = fn(&Settings) -> &Option<PathBuf>;
@@ -37,7 +37,7 @@ const FOLDERS: [(&str, FolderOf); 3] = [
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Access {
     allowed: Option<AllowedPaths>,
-    read_only: bool,
+    read_only: ReadOnly,
 }
 
 impl Access {
@@ -53,7 +53,7 @@ impl Access {
 
     /// What any connection of a database may reach.
     pub(crate) fn of_database(settings: &DatabaseSettings) -> Access {
-        Access { allowed: settings.allowed_paths.clone(), read_only: false }
+        Access { allowed: settings.allowed_paths.clone(), read_only: ReadOnly::Off }
     }
 
     /// The folders, where not all are allowed.
@@ -109,12 +109,35 @@ impl Access {
         }
     }
 
-    fn check_writes(&self, what: &str) -> Result<()> {
+    /// Refuses a change of what the connections of a database share; `what` names the statement.
+    pub(crate) fn check_shared(&self, what: &str) -> Result<()> {
         match self.read_only {
+            ReadOnly::All => Err(SqlError::ReadOnly(what.to_string())),
+            ReadOnly::Off | ReadOnly::Files => Ok(()),
+        }
+    }
+
+    /// Refuses a plan that changes tables or a catalog which it must not change; `sql` is its text.
+    pub(crate) fn check_tables(&self, plan: &LogicalPlan, sql: &str) -> Result<()> {
+        match plan {
+            LogicalPlan::Analyze(analyze) => self.check_tables(&analyze.input, sql),
+            LogicalPlan::Ddl(_) | LogicalPlan::Dml(_) | LogicalPlan::Copy(_) => self.check_shared(&first_word(sql)),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_writes(&self, what: &str) -> Result<()> {
+        match self.read_only.is_on() {
             true => Err(SqlError::ReadOnly(what.to_string())),
             false => Ok(()),
         }
     }
+}
+
+/// The word that a statement begins with.
+fn first_word(sql: &str) -> String {
+    let (tokens, _) = tokens(sql);
+    tokens.first().map_or_else(String::new, |first| sql[first.range.clone()].to_uppercase())
 }
 
 /// Refuses a change of settings that would open what is closed, or make a connection write where it must not.
@@ -126,8 +149,8 @@ pub(crate) fn check_change(before: &Settings, after: &Settings, start: &Settings
     if before.database.allowed_paths.is_some() && after.database.allowed_paths != before.database.allowed_paths {
         return locked("warpcube.allowed_paths", "it was given, and stays as it is for this database");
     }
-    if before.read_only && !after.read_only {
-        return locked("warpcube.read_only", "it is on, and stays on for this session");
+    if after.read_only < before.read_only {
+        return locked("warpcube.read_only", "it was given, and only becomes stricter for this session");
     }
     for (name, folder) in FOLDERS {
         let (was, is) = (folder(before), folder(after));
@@ -139,17 +162,26 @@ pub(crate) fn check_change(before: &Settings, after: &Settings, start: &Settings
         {
             return locked(name, "the folder is outside of warpcube.allowed_paths");
         }
-        if before.read_only && name == "warpcube.spill_folder" {
+        if before.read_only.is_on() && name == "warpcube.spill_folder" {
             return locked(name, "the session is read-only (warpcube.read_only)");
         }
     }
-    if after.read_only && after.encoded_files == EncodedFiles::Write {
+    if after.read_only.is_on() && after.encoded_files == EncodedFiles::Write {
         return locked("warpcube.encoded_files", "the session is read-only (warpcube.read_only)");
     }
-    if after.read_only && after.dump_source.is_some() {
+    if after.read_only.is_on() && after.dump_source.is_some() {
         return locked("warpcube.dump_source", "the session is read-only (warpcube.read_only)");
     }
     Ok(())
+}
+
+/// Refuses a setting that all connections of a database share, where the session may change nothing of theirs.
+pub(crate) fn check_own(settings: &Settings, name: &str, value: &str) -> Result<()> {
+    if settings.read_only != ReadOnly::All {
+        return Ok(());
+    }
+    let reason = "the session is read-only (warpcube.read_only), and the setting is one of all connections".to_string();
+    Err(SqlError::SettingLocked { name: name.to_string(), value: value.to_string(), reason, origin: None })
 }
 
 /// Refuses settings to start with that contradict each other.
@@ -170,7 +202,7 @@ pub(crate) fn check_folder(settings: &Settings, name: &str, value: &str) -> Resu
     }
     let reason = match &settings.database.allowed_paths {
         Some(allowed) if !allowed.holds(Path::new(value)) => "the folder is outside of warpcube.allowed_paths",
-        _ if settings.read_only => "the session is read-only (warpcube.read_only)",
+        _ if settings.read_only.is_on() => "the session is read-only (warpcube.read_only)",
         _ => return Ok(()),
     };
     let (name, value) = (name.to_string(), value.to_string());
@@ -195,7 +227,7 @@ mod tests {
         symlink(at("out/none.csv"), at("in/dangling.csv")).unwrap();
         symlink(at("in/sub"), at("back")).unwrap();
         let allowed = AllowedPaths::parse(&at("in").display().to_string()).unwrap();
-        let access = Access { allowed: Some(allowed.clone()), read_only: false };
+        let access = Access { allowed: Some(allowed.clone()), read_only: ReadOnly::Off };
         for name in ["in", "in/", "in/none.csv", "in/sub/../none.csv", "in/new/folder/x", "back/x.csv", "out/../in/x"] {
             assert!(allowed.holds(&at(name)), "{name}");
             assert!(access.check_location(&at(name).display().to_string()).is_ok(), "{name}");

@@ -10,6 +10,7 @@
 mod assign;
 mod cached_plans;
 mod changed;
+mod client;
 mod cube_rows;
 mod cubes;
 mod define;
@@ -43,6 +44,7 @@ use futures::{FutureExt, TryStreamExt};
 use parking_lot::Mutex;
 use tracing::Instrument;
 
+use crate::access::Access;
 use crate::catalog::{self, CatalogView, GivenTables};
 use crate::database::{Database, HoldsPlans, owner};
 use crate::error::{Result, SqlError};
@@ -51,11 +53,12 @@ use crate::memory_table::WriteLock;
 use crate::mend;
 use crate::plans::{self, Epoch, Planned};
 use crate::progress::Progress;
+use crate::registry::Registration;
 use crate::report::{Phase, StatementReport};
 use crate::settings::{Owner, Settings};
 use crate::staged_files::Staged;
 use crate::statement::OwnStatement;
-use crate::stream::{Deadline, Watched, Writes, in_zone};
+use crate::stream::{Deadline, Watched, Writes, in_zone, registered};
 use crate::syntax::{self, Declared, StatementKind};
 use crate::values::SettingOrigin;
 pub use cubes::CubeLoad;
@@ -107,6 +110,8 @@ pub struct Connection {
 
 struct Inner {
     database: Database,
+    /// The name of the connection's session in lists and logs of statements.
+    session: Option<Arc<str>>,
     context: SessionContext,
     /// Origins of the connection's settings that are not at their default.
     origins: Mutex<BTreeMap<String, SettingOrigin>>,
@@ -146,6 +151,12 @@ impl fmt::Debug for Connection {
 impl Database {
     /// Opens a connection. Its settings are those that the database was opened with.
     pub fn connect(&self) -> Connection {
+        self.connect_as(None)
+    }
+
+    /// As [`Database::connect`], for a client of another process where the session has a name: lists and logs of
+    /// statements show it, and statements do not reach the streams of this process.
+    pub fn connect_as(&self, session: Option<Arc<str>>) -> Connection {
         let mut first = self.first_state();
         let mut settled = Settled::default();
         settled.number(&mut first, self);
@@ -159,6 +170,7 @@ impl Database {
         self.hold(Arc::downgrade(&holder));
         let inner = Inner {
             database: self.clone(),
+            session,
             context,
             origins: Mutex::new(origins),
             settled: Mutex::new(settled),
@@ -167,7 +179,14 @@ impl Database {
             prepared,
             lean: Mutex::new(None),
         };
-        Connection { inner: Arc::new(inner) }
+        let connection = Connection { inner: Arc::new(inner) };
+        for (name, (value, origin)) in self.shared.global.read().iter() {
+            // The connection that has set it took it; other settings of this one may contradict it.
+            if let Err(error) = connection.assign(name, value, origin.clone()) {
+                tracing::warn!(%error, "a setting of SET GLOBAL does not count for a connection");
+            }
+        }
+        connection
     }
 }
 
@@ -207,10 +226,53 @@ impl Connection {
         report: Arc<StatementReport>,
         given: Option<&Arc<GivenTables>>,
     ) -> Result<Execution> {
+        let statement = self.registration(sql, &report);
+        self.execute_registered(statement, sql, given).await
+    }
+
+    /// As [`Connection::execute_among`], for a statement that is in the registry already.
+    pub async fn execute_registered(
+        &self,
+        statement: Registration,
+        sql: &str,
+        given: Option<&Arc<GivenTables>>,
+    ) -> Result<Execution> {
+        let execution = self.begin(&statement, sql, given).await.map_err(|error| statement.failed(error))?;
+        if execution.plan.is_none() {
+            statement.be_done();
+        }
+        Ok(Execution { stream: registered(execution.stream, statement), ..execution })
+    }
+
+    /// The columns of a query that is in the registry: it is planned, and does not run. It is in the log only if that
+    /// fails.
+    ///
+    /// # Errors
+    /// As [`Connection::execute`].
+    pub async fn columns(
+        &self,
+        statement: Registration,
+        sql: &str,
+        given: Option<&Arc<GivenTables>>,
+    ) -> Result<SchemaRef> {
+        let execution = self.begin(&statement, sql, given).await.map_err(|error| statement.failed(error))?;
+        statement.forget();
+        Ok(execution.schema)
+    }
+
+    /// Puts a statement of this connection into the registry.
+    fn registration(&self, sql: &str, report: &Arc<StatementReport>) -> Registration {
+        self.inner.database.register_statement(self.inner.session.clone(), sql, report)
+    }
+
+    /// Begins a statement whose turn has come.
+    async fn begin(&self, statement: &Registration, sql: &str, given: Option<&Arc<GivenTables>>) -> Result<Execution> {
+        statement.begin();
+        let report = statement.report();
         let deadline = self.with_settings(|settings| settings.timeout).map(Deadline::after);
-        let span = tracing::info_span!("statement", sql);
-        let work = Box::pin(self.start(sql, &report, deadline).instrument(span));
-        self.guarded(&report, deadline, catalog::among(given, work)).await
+        let span = tracing::info_span!("statement", sql = statement.text());
+        let work = Box::pin(self.start(sql, report, deadline).instrument(span));
+        self.guarded(report, deadline, catalog::among(given, work)).await
     }
 
     /// Waits for work that the statement's switch, its deadline and a panic end with an error of ours.
@@ -333,6 +395,8 @@ impl Connection {
             }
             plan => plan,
         };
+        Access::of(state.config_options()).check_tables(&plan, sql)?;
+        self.check_output(&plan)?;
         let lock = match changed::lock(&plan, renamed.as_ref(), lock, &state).await {
             // The plan is of a version that is not the table's last.
             Locked::Now(lock) if self.inner.database.catalog_generation() != epoch.catalog => {

@@ -32,10 +32,12 @@ use crate::memory_table::Common;
 use crate::mend;
 use crate::mend::nested_casts::{cast_of_text, read_texts};
 use crate::plans::KeptPlans;
+use crate::registry::{Registration, Registry, StatementCounts};
+use crate::report::StatementReport;
 use crate::runtime::{self, RuntimeChoice};
 use crate::settings::{Assignment, DatabaseSettings, Owner, Settings};
 use crate::text_formats;
-use crate::values::{SettingOrigin, boolean};
+use crate::values::{ReadOnly, SettingOrigin};
 pub(crate) use assign::{
     HEADER_NAME, SWITCHES_FILTERS, ZONE_NAME, bad_value, check_known, default_value, first_options, owner, set_option,
 };
@@ -119,11 +121,15 @@ pub(crate) struct Shared {
     pub(crate) cubes: Arc<Cubes>,
     /// The files elsewhere.
     pub(crate) mirror: Arc<Mirror>,
+    /// The statements of all connections.
+    pub(crate) registry: Arc<Registry>,
     pub(crate) kept: KeptPlans,
     /// What the database was opened with.
     pub(crate) start: Start,
     /// The state that a connection begins with; its settings and runtime of the database may be those of before.
     first: SessionState,
+    /// Settings of each connection that SET GLOBAL has given values since, for connections that are opened.
+    pub(crate) global: RwLock<BTreeMap<String, (String, SettingOrigin)>>,
     current: RwLock<Current>,
     /// [`Current::number`], to be compared without the lock.
     number: AtomicU64,
@@ -255,6 +261,8 @@ impl Database {
         let context = SessionContext::new_with_state(builder.build());
         context.register_udtf(CubeFunction::NAME, Arc::new(CubeFunction::new(cubes.clone())));
         context.register_udtf(catalog::SniffCsv::NAME, Arc::new(catalog::SniffCsv));
+        let registry: Arc<Registry> = Arc::default();
+        context.register_udtf(catalog::QueryLog::NAME, Arc::new(catalog::QueryLog::new(&registry)?));
         for function in catalog::FileContents::ALL {
             context.register_udtf(function.name(), Arc::new(function));
         }
@@ -275,9 +283,11 @@ impl Database {
             planner,
             cubes,
             mirror,
+            registry,
             kept: KeptPlans::default(),
             start: Start { settings, others, origins },
             first: context.state(),
+            global: RwLock::default(),
             current: RwLock::new(current),
             number: AtomicU64::new(0),
             changing: Mutex::default(),
@@ -289,6 +299,23 @@ impl Database {
     /// The names of all tables and views, and of the columns of each.
     pub fn tables(&self) -> Vec<(String, Vec<String>)> {
         self.shared.catalogs.describe()
+    }
+
+    /// Puts a statement of a session into the registry before a connection executes it, as one that waits for its turn.
+    /// The text is that which lists and logs show, without the secrets that they find.
+    pub fn register_statement(
+        &self,
+        session: Option<Arc<str>>,
+        text: &str,
+        report: &Arc<StatementReport>,
+    ) -> Registration {
+        let log_max = self.shared.current.read().settings.query_log;
+        self.shared.registry.register(session, text, report, log_max)
+    }
+
+    /// Counts of the statements of all connections.
+    pub fn statement_counts(&self) -> StatementCounts {
+        self.shared.registry.counts()
     }
 
     /// Grows whenever a name of the catalog may mean something else, or a table may hold other rows, than before.
@@ -334,7 +361,7 @@ fn is_read_only(assignments: &[Assignment]) -> bool {
     let of_setting = assignments.iter().filter(|assignment| assignment.name == "warpcube.read_only");
     // Of several of one origin the last one counts.
     let last = of_setting.max_by(|a, b| a.origin.cmp(&b.origin));
-    last.is_some_and(|assignment| boolean(&assignment.value) == Some(true))
+    last.is_some_and(|assignment| assignment.value.parse().is_ok_and(ReadOnly::is_on))
 }
 
 impl Drop for Shared {

@@ -109,6 +109,20 @@ pub enum SqlError {
         /// The limit.
         limit: usize,
     },
+    /// Ended by another statement.
+    #[error("SQL-016 ended by KILL{}", .by.as_ref().map_or_else(String::new, |by| format!(" of session '{by}'")))]
+    Killed {
+        /// The name of the session that has ended it, where it has one.
+        by: Option<String>,
+    },
+    /// A statement that cannot be ended.
+    #[error("SQL-017 KILL {number}: {reason}")]
+    Kill {
+        /// The number of the statement.
+        number: u64,
+        /// What keeps it from being ended.
+        reason: String,
+    },
     /// A file or folder that is not there.
     #[error("FILE-001 {path}: no such file or folder{}", hint(.nearest))]
     FileMissing {

@@ -47,6 +47,8 @@ mod placement;
 mod plans;
 mod progress;
 mod ranges;
+mod redaction;
+mod registry;
 mod report;
 mod rewrite;
 mod row_groups;
@@ -86,6 +88,8 @@ pub use mend::shown_durations;
 pub use nearest::nearest;
 pub use nested_texts::shown_values;
 pub use progress::Progress;
+pub use redaction::{hide_urls, redacted};
+pub use registry::{Ending, Registration, StatementCounts};
 pub use report::{FragmentReport, Phase, Place, StatementReport, Summary};
 pub use settings::{Assignment, DatabaseSettings, Owner, PREFIX, SETTINGS, SettingInfo, Settings, setting};
 pub use show::setting_names;
@@ -93,7 +97,7 @@ pub use staged_files::unwritable;
 pub use statement::{OwnStatement, Script, ScriptStatement};
 pub use syntax::StatementKind;
 pub use values::{
-    Budget, DeviceChoice, Encoding, Expanded, FORMATS, FloatSums, Format, FormatInfo, Overflow, Placement,
+    Budget, DeviceChoice, Encoding, Expanded, FORMATS, FloatSums, Format, FormatInfo, Overflow, Placement, ReadOnly,
     SettingOrigin, TopKChoice,
 };
 pub use words::type_name;

@@ -6,21 +6,19 @@
 //!
 //! Invariant: what a setting shows, it also takes.
 
-use std::any::Any;
+mod extension;
+
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
-
-use datafusion::common::Result as DataFusionResult;
-use datafusion::common::config::{ConfigEntry, ConfigExtension, ExtensionOptions};
 
 use crate::error::{Result, SqlError};
 use crate::locations::AllowedPaths;
 use crate::nearest::nearest;
 use crate::ranges::PARTITIONS;
 use crate::values::{
-    Budget, DeviceChoice, EncodedFiles, Encoding, Expanded, FloatSums, Format, Overflow, Placement, SettingOrigin,
-    TopKChoice, boolean, parse_duration, show_duration,
+    Budget, DeviceChoice, EncodedFiles, Encoding, Expanded, FloatSums, Format, Overflow, Placement, ReadOnly,
+    SettingOrigin, TopKChoice, boolean, parse_duration, show_duration,
 };
 
 /// The prefix of every setting here.
@@ -35,6 +33,10 @@ const DEPTH_LIMIT_MAX: usize = 10_000;
 /// A statement waits for a load if the GPU's time with it is at most this share of the CPU's; less than 1, since
 /// estimates are off.
 const LOAD_FACTOR_DEFAULT: f64 = 0.8;
+/// Statements that the log keeps: with texts of 4 KiB some 4 MiB.
+const QUERY_LOG_DEFAULT: usize = 1000;
+/// With texts of 4 KiB some 4 GiB.
+const QUERY_LOG_MAX: usize = 1_000_000;
 /// Rows of a table shown on a terminal.
 const MAX_ROWS_DEFAULT: usize = 100;
 
@@ -64,8 +66,8 @@ pub struct Settings {
     pub float_sums: FloatSums,
     /// CPU partitions of a plan; 0 means one a core.
     pub target_partitions: usize,
-    /// Whether no statement writes files.
-    pub read_only: bool,
+    /// What statements may not change.
+    pub read_only: ReadOnly,
     /// How the program writes results.
     pub format: Format,
     /// Most rows of a table on a terminal; 0 means all.
@@ -106,6 +108,8 @@ pub struct DatabaseSettings {
     pub spill_folder: Option<PathBuf>,
     /// Folders that hold all files that statements read and write; none means that any may.
     pub allowed_paths: Option<AllowedPaths>,
+    /// Statements that the log keeps.
+    pub query_log: usize,
 }
 
 impl Default for Settings {
@@ -118,6 +122,7 @@ impl Default for Settings {
                 memory_limit: Budget::Auto,
                 spill_folder: None,
                 allowed_paths: None,
+                query_log: QUERY_LOG_DEFAULT,
             },
             placement: Placement::Auto,
             timeout: None,
@@ -129,7 +134,7 @@ impl Default for Settings {
             encoding: Encoding::Auto,
             float_sums: FloatSums::Fast,
             target_partitions: 0,
-            read_only: false,
+            read_only: ReadOnly::Off,
             format: Format::Auto,
             max_rows: MAX_ROWS_DEFAULT,
             expanded: Expanded::Off,
@@ -395,14 +400,27 @@ pub static SETTINGS: &[SettingInfo] = &[
         set: |s, v| v.parse().map(|value| s.placement = value).ok(),
     },
     SettingInfo {
+        name: "warpcube.query_log",
+        expected: "a whole number from 0 to 1000000",
+        description: "Most statements that the log keeps, which query_log() gives: the last ones that ended, each with \
+                      at most 4 KiB of its text. 0 keeps none.",
+        owner: Owner::Database,
+        get: |s| s.database.query_log.to_string(),
+        set: |s, v| {
+            s.database.query_log = v.parse().ok().filter(|statements| *statements <= QUERY_LOG_MAX)?;
+            Some(())
+        },
+    },
+    SettingInfo {
         name: "warpcube.read_only",
-        expected: "'on' or 'off'",
+        expected: "'on', 'off' or 'all'",
         description: "Whether statements that write files are refused (FILE-008): COPY, INSERT into files, kept \
                       columns and generated source. Tables in memory can be made and changed, and what does not fit \
-                      into memory is spilled. Once on it stays on for the session.",
+                      into memory is spilled. 'all' refuses every change of tables, catalogs, device memory and \
+                      settings of all connections, too, and KILL of other sessions. It only becomes stricter.",
         owner: Owner::Connection,
-        get: |s| if s.read_only { "on" } else { "off" }.into(),
-        set: |s, v| boolean(v).map(|value| s.read_only = value),
+        get: |s| s.read_only.to_string(),
+        set: |s, v| v.parse().map(|value| s.read_only = value).ok(),
     },
     SettingInfo {
         name: "warpcube.separator",
@@ -510,37 +528,6 @@ impl Settings {
             expected: info.expected.to_string(),
             origin: None,
         })
-    }
-}
-
-impl ConfigExtension for Settings {
-    const PREFIX: &'static str = PREFIX;
-}
-
-impl ExtensionOptions for Settings {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn as_any_mut(&mut self) -> &mut dyn Any {
-        self
-    }
-
-    fn cloned(&self) -> Box<dyn ExtensionOptions> {
-        Box::new(self.clone())
-    }
-
-    fn set(&mut self, key: &str, value: &str) -> DataFusionResult<()> {
-        Ok(self.assign(&format!("{PREFIX}.{key}"), value)?)
-    }
-
-    fn entries(&self) -> Vec<ConfigEntry> {
-        let entry = |setting: &SettingInfo| ConfigEntry {
-            key: setting.name.to_string(),
-            value: Some((setting.get)(self)),
-            description: setting.description,
-        };
-        SETTINGS.iter().map(entry).collect()
     }
 }
 

@@ -2,9 +2,9 @@
 //!
 //! Ours are read here, before DataFusion's parser: `SHOW DEVICE TABLES`, `LOAD TABLE t [(column, …)]`,
 //! `EVICT TABLE t`, `SHOW ALL [VERBOSE]`, `SHOW warpcube.name`, `RESET warpcube.name`, `ATTACH 'folder' [AS name]`,
-//! `DETACH name`, `USE name`, `SET GLOBAL name = value` and `RESET GLOBAL name`. Case, blanks and comments do not
-//! matter; everything else is left to DataFusion. A statement of ours with a mistake in it is a syntax error that shows
-//! its form.
+//! `DETACH name`, `USE name`, `SET GLOBAL name = value`, `RESET GLOBAL name`, `SHOW QUERIES` and `KILL n`. Case, blanks
+//! and comments do not matter; everything else is left to DataFusion. A statement of ours with a mistake in it is a
+//! syntax error that shows its form.
 
 use std::ops::Range;
 
@@ -18,6 +18,13 @@ use crate::lexer::{Kind, Token, tokens};
 pub enum OwnStatement {
     /// `SHOW DEVICE TABLES`: what of which table is in device memory.
     ShowDeviceTables,
+    /// `SHOW QUERIES`: the statements of the database that wait or run.
+    ShowQueries,
+    /// `KILL n`: ends one of them.
+    Kill {
+        /// Its number.
+        number: u64,
+    },
     /// `LOAD TABLE t [(column, …)]`: brings columns to the device; no columns means all.
     LoadTable {
         /// Name of the table, quotes taken off and otherwise in lower case; a file's is one part, dots included.
@@ -91,6 +98,18 @@ impl OwnStatement {
             [Some("show"), Some("device"), Some("tables")] => {
                 reader.end("SHOW DEVICE TABLES")?;
                 OwnStatement::ShowDeviceTables
+            }
+            [Some("show"), Some("queries"), _] => {
+                reader.at = 2;
+                reader.end("SHOW QUERIES")?;
+                OwnStatement::ShowQueries
+            }
+            [Some("kill"), number, _] => {
+                const FORM: &str = "KILL n, a number of SHOW QUERIES";
+                let number = number.and_then(|number| number.parse().ok()).ok_or_else(|| form(FORM))?;
+                reader.at = 2;
+                reader.end(FORM)?;
+                OwnStatement::Kill { number }
             }
             [Some("load"), Some("table"), _] => {
                 const FORM: &str = "LOAD TABLE name [(column, …)]";
@@ -382,6 +401,8 @@ mod tests {
             let (name, value) = ("warpcube.timeout".to_string(), "1 s".to_string());
             assert_eq!(OwnStatement::parse(sql).unwrap(), Some(OwnStatement::SetGlobal { name, value }));
         }
+        assert_eq!(OwnStatement::parse("show queries;").unwrap(), Some(OwnStatement::ShowQueries));
+        assert_eq!(OwnStatement::parse("kill 12").unwrap(), Some(OwnStatement::Kill { number: 12 }));
         let setting = OwnStatement::parse("show warpcube . device").unwrap();
         assert_eq!(setting, Some(OwnStatement::ShowSetting { name: "warpcube.device".into() }));
         assert_eq!(OwnStatement::parse("SHOW ALL;").unwrap(), Some(OwnStatement::ShowAll { verbose: false }));
@@ -396,7 +417,15 @@ mod tests {
 
     #[test]
     fn mistakes_show_the_form() {
-        for sql in ["load table", "load table t (", "load table t ()", "evict table t u", "show device tables now"] {
+        for sql in [
+            "load table",
+            "load table t (",
+            "load table t ()",
+            "evict table t u",
+            "show device tables now",
+            "kill",
+            "kill x",
+        ] {
             let error = OwnStatement::parse(sql).unwrap_err().to_string();
             assert!(error.starts_with("SQL-001 syntax error: expected "), "{sql}: {error}");
         }

@@ -23,7 +23,9 @@ use crate::error::SqlError;
 use crate::exec::Afterwards;
 use crate::extension_types::ExtensionType;
 use crate::progress::host_rows;
+use crate::registry::Registration;
 use crate::report::StatementReport;
+use crate::shared::bytes_of;
 use crate::staged_files::Staged;
 use crate::syntax::result_name;
 
@@ -175,6 +177,30 @@ fn shown(planned: &SchemaRef, types: &[Option<ExtensionType>]) -> SchemaRef {
     };
     let fields: Vec<Field> = planned.fields().iter().enumerate().map(field).collect();
     Arc::new(Schema::new_with_metadata(fields, planned.metadata().clone()))
+}
+
+/// Rows of a statement that is in the registry until they end: it ends with them, after all else of it has.
+pub(crate) fn registered(rows: SendableRecordBatchStream, statement: Registration) -> SendableRecordBatchStream {
+    let schema = rows.schema();
+    let rows = futures::stream::unfold(Some((rows, statement)), |state| async {
+        let (mut rows, statement) = state?;
+        match rows.next().await {
+            Some(Ok(batch)) => {
+                statement.add_bytes(bytes_of(&batch).unwrap_or_default());
+                Some((Ok(batch), Some((rows, statement))))
+            }
+            Some(Err(error)) => {
+                drop(rows);
+                Some((Err(statement.failed(error.into()).into()), None))
+            }
+            None => {
+                drop(rows);
+                statement.end(None);
+                None
+            }
+        }
+    });
+    Box::pin(RecordBatchStreamAdapter::new(schema, rows))
 }
 
 /// Rows whose instants are of a zone, which their texts are shown in.

@@ -32,6 +32,13 @@ pub enum SettingOrigin {
     Statement,
 }
 
+impl SettingOrigin {
+    /// Whether a value from there counts more than one that the catalog keeps.
+    pub(crate) fn outranks_catalog(&self) -> bool {
+        !matches!(self, SettingOrigin::Default | SettingOrigin::Catalog(_))
+    }
+}
+
 impl fmt::Display for SettingOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -423,6 +430,48 @@ pub(crate) fn show_duration(duration: Option<Duration>) -> String {
         None => "off".into(),
         Some(duration) if duration.as_millis() % 1000 == 0 => format!("{}s", duration.as_secs()),
         Some(duration) => format!("{}ms", duration.as_secs_f64() * 1e3),
+    }
+}
+
+/// What statements may not change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum ReadOnly {
+    /// They may change all.
+    #[default]
+    Off,
+    /// Files.
+    Files,
+    /// Files, tables, and what else the connections of a database share.
+    All,
+}
+
+impl ReadOnly {
+    /// Whether files are kept from being written.
+    pub fn is_on(self) -> bool {
+        self != ReadOnly::Off
+    }
+}
+
+impl fmt::Display for ReadOnly {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ReadOnly::Off => "off",
+            ReadOnly::Files => "on",
+            ReadOnly::All => "all",
+        })
+    }
+}
+
+impl FromStr for ReadOnly {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<ReadOnly, ()> {
+        match boolean(text) {
+            Some(true) => Ok(ReadOnly::Files),
+            Some(false) => Ok(ReadOnly::Off),
+            None if text.eq_ignore_ascii_case("all") => Ok(ReadOnly::All),
+            None => Err(()),
+        }
     }
 }
 

@@ -1,14 +1,19 @@
 //! Settings from outside: the configuration file, the environment and flags, in that order of precedence.
 //!
 //! The file is TOML. Its top level holds settings of `warpcube.` without that prefix; tables `[datafusion.…]` hold
-//! DataFusion's. Of the environment, a setting's name in capitals, dots as underscores, sets it: `WARPCUBE_…` and, as
-//! in DataFusion's own programs, `DATAFUSION_…`.
+//! DataFusion's, `[server.tokens.NAME]` tokens of `warpcube serve`. Of the environment, a setting's name in capitals,
+//! dots as underscores, sets it: `WARPCUBE_…` and, as in DataFusion's own programs, `DATAFUSION_…`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
+use std::num::NonZeroUsize;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use warpcube_sql::{Assignment, PREFIX, SettingOrigin, SqlError, setting_names};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use warpcube_server::TokenOptions;
+use warpcube_sql::{Assignment, PREFIX, SettingOrigin, Settings, SqlError, setting_names};
 
 use crate::cli::{CommonArgs, RunArgs};
 use crate::error::{CliError, Result};
@@ -26,28 +31,85 @@ pub(crate) fn assignments(run: &RunArgs, common: &CommonArgs) -> Result<Vec<Assi
     let depth =
         Assignment { name: "warpcube.depth_limit".into(), value: DEPTH_LIMIT.into(), origin: SettingOrigin::Default };
     let mut all = vec![depth];
-    match &common.config {
-        Some(path) => all.extend(from_file(path)?),
-        None => {
-            let path = folder().map(|folder| folder.join("config.toml"));
-            if let Some(path) = path.filter(|path| path.exists()) {
-                all.extend(from_file(&path)?);
-            }
-        }
+    if let Some(path) = file(common) {
+        all.extend(from_file(&path)?);
     }
     all.extend(from_environment(std::env::vars_os()));
     all.extend(from_flags(run, common)?);
     Ok(all)
 }
 
-fn from_file(path: &Path) -> Result<Vec<Assignment>> {
+/// The file that is named, or the user's if there is one.
+fn file(common: &CommonArgs) -> Option<PathBuf> {
+    let own = || folder().map(|folder| folder.join("config.toml")).filter(|path| path.exists());
+    common.config.clone().or_else(own)
+}
+
+/// What the file has for `warpcube serve`; other tables are settings.
+#[derive(Default, Deserialize)]
+struct File {
+    #[serde(default)]
+    server: Serving,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Serving {
+    #[serde(default)]
+    tokens: BTreeMap<String, TokenTable>,
+}
+
+/// A table `[server.tokens.NAME]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TokenTable {
+    token: String,
+    #[serde(default)]
+    read_only: bool,
+    statements: Option<NonZeroUsize>,
+    timeout: Option<String>,
+    rows: Option<u64>,
+}
+
+/// The tokens of the file, which others must not read then.
+pub(crate) fn tokens(common: &CommonArgs) -> Result<Vec<TokenOptions>> {
+    let Some(path) = file(common) else { return Ok(Vec::new()) };
+    let error = |reason: String| CliError::Config { path: path.clone(), reason };
+    let File { server: Serving { tokens } } = read(&path)?;
+    let mode = std::fs::metadata(&path).map_or(0, |facts| facts.permissions().mode());
+    if !tokens.is_empty() && mode & 0o077 != 0 {
+        return Err(error("it has tokens, and other users may read it; chmod 600 keeps them out".into()));
+    }
+    let option = |(name, table): (String, TokenTable)| {
+        let TokenTable { token, read_only, statements, timeout, rows } = table;
+        let of_time = |text: String| {
+            let mut settings = Settings::default();
+            let set = settings.assign("warpcube.timeout", &text).map(|()| settings.timeout);
+            set.map_err(|_| error(format!("timeout '{text}' of token '{name}': expected a time such as '30s'")))
+        };
+        let timeout = timeout.map(of_time).transpose()?.flatten();
+        let (statements_max, rows_max) = (statements.map(NonZeroUsize::get), rows);
+        let options = TokenOptions { name: name.clone(), token, read_only, statements_max, timeout, rows_max };
+        options.check().map_err(error).map(|()| options)
+    };
+    tokens.into_iter().map(option).collect()
+}
+
+/// Reads a file of TOML.
+fn read<T: DeserializeOwned>(path: &Path) -> Result<T> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| CliError::Input { path: path.to_path_buf(), reason: error.to_string() })?;
-    let error = |reason: String| CliError::Config { path: path.to_path_buf(), reason };
-    let table: toml::Table = toml::from_str(&text).map_err(|problem| {
+    toml::from_str(&text).map_err(|problem| {
         let line = problem.span().map_or(1, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
-        error(format!("line {line}: {}", problem.message()))
-    })?;
+        CliError::Config { path: path.to_path_buf(), reason: format!("line {line}: {}", problem.message()) }
+    })
+}
+
+fn from_file(path: &Path) -> Result<Vec<Assignment>> {
+    let error = |reason: String| CliError::Config { path: path.to_path_buf(), reason };
+    let mut table: toml::Table = read(path)?;
+    // That of `warpcube serve`.
+    table.remove("server");
     let mut found = BTreeMap::new();
     flatten(None, &table, &mut found).map_err(error)?;
     let origin = SettingOrigin::File(path.to_path_buf());

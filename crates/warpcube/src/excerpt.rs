@@ -3,7 +3,7 @@
 //! What URLs of the line have for names, passwords and signatures is not shown, since logs keep errors.
 
 use unicode_width::UnicodeWidthStr;
-use warpcube_sql::Position;
+use warpcube_sql::{Position, hide_urls};
 
 use crate::escape;
 
@@ -26,7 +26,7 @@ impl Excerpt {
     pub(crate) fn new(sql: &str, position: Position) -> Excerpt {
         let mut line: Vec<char> =
             sql.split('\n').nth(position.line - 1).unwrap_or_default().trim_end().chars().collect();
-        hide(&mut line);
+        hide_urls(&mut line);
         let at = (position.column - 1).min(line.len());
         let (start, end) = (at.saturating_sub(AROUND), (at + AROUND).min(line.len()));
         let front = if start > 0 { LEFT_OUT } else { "" };
@@ -39,31 +39,6 @@ impl Excerpt {
     pub(crate) fn lines(&self) -> [String; 2] {
         let front = format!("LINE {}: {}", self.line, self.before);
         [format!("{front}{}", self.after), format!("{:1$}^", "", front.width())]
-    }
-}
-
-/// What stands for a character that is hidden.
-const HIDDEN: char = '*';
-
-/// Hides the names and passwords of URLs, and what stands behind their `?`.
-fn hide(line: &mut [char]) {
-    let is_end = |character: &char| character.is_whitespace() || matches!(character, '\'' | '"' | ',' | ')' | ']');
-    let mut from = 0;
-    while let Some(scheme) = line[from..].windows(3).position(|three| three == [':', '/', '/']) {
-        let begin = from + scheme + 3;
-        let end = line[begin..].iter().position(is_end).map_or(line.len(), |length| begin + length);
-        // Elsewhere a `?` is one of a pattern.
-        let scheme: String = line[..begin - 3].iter().rev().take(5).rev().collect();
-        let is_web = scheme.to_lowercase().trim_end_matches('s').ends_with("http");
-        let url = &mut line[begin..end];
-        let authority = url.iter().position(|character| matches!(character, '/' | '?')).unwrap_or(url.len());
-        if let Some(at) = url[..authority].iter().rposition(|character| *character == '@') {
-            url[..at].fill(HIDDEN);
-        }
-        if let Some(query) = url.iter().position(|character| is_web && *character == '?') {
-            url[query + 1..].fill(HIDDEN);
-        }
-        from = end;
     }
 }
 

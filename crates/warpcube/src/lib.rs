@@ -54,6 +54,6 @@ pub use warpcube_door::{Crew, Parameters, Threads, bind};
 pub use warpcube_sql::{
     Assignment, Budget, Cancel, Connection, CubeAnswer, CubeDefinition, CubeLoad, CubeQueryOptions, Database,
     DatabaseOptions, DatabaseSettings, DeviceChoice, DeviceSlot, Execution, FragmentReport, GivenRows, GivenTables,
-    OpenCube, Owner, Place, Placement, Position, Progress, Result, Script, SettingOrigin, Settings, SqlError,
-    StatementKind, StatementReport, Summary, WeakDatabase, type_name,
+    OpenCube, Owner, Place, Placement, Position, Progress, Registration, Result, Script, SettingOrigin, Settings,
+    SqlError, StatementKind, StatementReport, Summary, WeakDatabase, type_name,
 };

@@ -98,9 +98,10 @@ fn start(cli: &Cli, matches: &ArgMatches, host: &Arc<Host>) -> Result<usize> {
     if let Some(folder) = served.map_or(cli.folder.as_ref(), |args| args.catalog.as_ref()) {
         options = options.with_catalog(folder);
     }
+    let tokens = served.map(|_| config::tokens(&cli.common)).transpose()?;
     let database = Database::open(options).map_err(config::from_outside)?;
     if let Some(args) = served {
-        return serve::run(args, &database, host).map(|()| 0);
+        return serve::run(args, tokens.unwrap_or_default(), &database, host).map(|()| 0);
     }
     let connection = database.connect();
     if let Some(Command::Cube { command }) = &cli.command {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use warpcube_server::{Server, ServerError, ServerOptions, TokenPlace};
+use warpcube_server::{Server, ServerError, ServerOptions, TokenOptions, TokenPlace};
 use warpcube_sql::Database;
 
 use crate::console::tell;
@@ -41,13 +41,14 @@ pub(crate) struct ServeArgs {
     statements: usize,
 }
 
-/// Serves a database until a signal ends the program.
-pub(crate) fn run(args: &ServeArgs, database: &Database, host: &Arc<Host>) -> Result<()> {
+/// Serves a database to the holders of tokens until a signal ends the program.
+pub(crate) fn run(args: &ServeArgs, tokens: Vec<TokenOptions>, database: &Database, host: &Arc<Host>) -> Result<()> {
     host.hold(database);
     let options = ServerOptions {
         http: args.listen,
         flight: args.flight_listen,
         token: token_place(args.token_file.as_deref())?,
+        tokens,
         statements_max: args.statements,
         body_max: BODY_MAX,
     };

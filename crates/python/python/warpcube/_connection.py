@@ -44,12 +44,13 @@ class Connection:
         statements = _native.split(query)
         if not statements:
             raise InterfaceError("there is no statement in the text")
+        bound = list(statements)
         if params is not None:
-            statements[-1] = bind(statements[-1], params)
+            bound[-1] = bind(statements[-1], params)
         scope = Scope(query, depth + 1)
         try:
-            for statement in statements:
-                relation = Relation(native.statement(statement, scope))
+            for statement, text in zip(bound, statements):
+                relation = Relation(native.statement(statement, scope, text))
             return relation
         finally:
             scope.forget()

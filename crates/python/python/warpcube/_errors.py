@@ -68,6 +68,7 @@ _BY_CODE = {
     "SQL-010": InternalError,
     "SQL-012": ProgrammingError,
     "SQL-015": ProgrammingError,
+    "SQL-016": CancelledError,
 }
 _BY_KIND = {"SQL": OperationalError, "FILE": OperationalError, "CUBE": ProgrammingError, "CFG": ProgrammingError}
 

@@ -110,7 +110,8 @@ class Relation:
         """
         if analyze and self._statement.is_done:
             raise InterfaceError("explain(analyze=True) would run the statement once more")
-        statement = self._statement.derive(f"EXPLAIN {'ANALYZE ' if analyze else ''}{self._statement.sql}")
+        explain = f"EXPLAIN {'ANALYZE ' if analyze else ''}"
+        statement = self._statement.derive(explain + self._statement.sql, explain + self._statement.text)
         return statement.rows().text(None)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
@@ -162,9 +163,13 @@ class Relation:
     def _copy(self, path: str | os.PathLike[str], kind: str) -> None:
         place = os.fspath(path).replace("'", "''")
         if self._statement.is_done:
-            self._statement.derive(f"COPY (SELECT * FROM rows) TO '{place}' STORED AS {kind}", self._of_rows)
+            copy = f"COPY (SELECT * FROM rows) TO '{place}' STORED AS {kind}"
+            self._statement.derive(copy, copy, self._of_rows)
         else:
-            self._statement.derive(f"COPY ({self._statement.sql}\n) TO '{place}' STORED AS {kind}")
+            sql, text = (
+                f"COPY ({query}\n) TO '{place}' STORED AS {kind}" for query in (self._statement.sql, self._statement.text)
+            )
+            self._statement.derive(sql, text)
 
     def _of_rows(self, name: str) -> _native.Rows | None:
         """The rows that are kept, as a table."""

@@ -167,9 +167,8 @@ class Cursor:
         """Runs a statement with values for ``?``, ``$1`` or ``$name``."""
         native = self._open()
         self.description, self.rowcount, self._rows = None, -1, None
-        if parameters:
-            operation = bind(operation, parameters)
-        statement = native.statement(operation, None)
+        bound = bind(operation, parameters) if parameters else operation
+        statement = native.statement(bound, None, operation)
         if statement.columns:
             self.description = [(name, kind, None, None, None, None, None) for name, kind in statement.columns]
             self._rows = statement.rows()

@@ -5,8 +5,10 @@
 //! each time that its ticket is taken.
 
 mod catalog;
+mod ingest;
 mod parameters;
 mod prepared;
+mod ticket;
 
 use std::sync::Arc;
 
@@ -18,14 +20,15 @@ use arrow_flight::flight_service_server::{FlightService, FlightServiceServer};
 use arrow_flight::sql::metadata::SqlInfoData;
 use arrow_flight::sql::server::{FlightSqlService, PeekableFlightDataStream};
 use arrow_flight::sql::{
-    ActionClosePreparedStatementRequest, ActionCreatePreparedStatementRequest, ActionCreatePreparedStatementResult,
-    CommandGetCatalogs, CommandGetDbSchemas, CommandGetSqlInfo, CommandGetTableTypes, CommandGetTables,
-    CommandPreparedStatementQuery, CommandPreparedStatementUpdate, CommandStatementQuery, CommandStatementUpdate,
+    ActionCancelQueryRequest, ActionCancelQueryResult, ActionClosePreparedStatementRequest,
+    ActionCreatePreparedStatementRequest, ActionCreatePreparedStatementResult, CommandGetCatalogs, CommandGetDbSchemas,
+    CommandGetSqlInfo, CommandGetTableTypes, CommandGetTables, CommandPreparedStatementQuery,
+    CommandPreparedStatementUpdate, CommandStatementIngest, CommandStatementQuery, CommandStatementUpdate,
     DoPutPreparedStatementResult, ProstMessageExt, SqlInfo, TicketStatementQuery,
 };
 use arrow_flight::{
-    Action, FlightDescriptor, FlightEndpoint, FlightInfo, HandshakeRequest, HandshakeResponse, IpcMessage, SchemaAsIpc,
-    Ticket,
+    Action, ActionType, CancelFlightInfoRequest, CancelFlightInfoResult, CancelStatus, FlightDescriptor,
+    FlightEndpoint, FlightInfo, HandshakeRequest, HandshakeResponse, IpcMessage, SchemaAsIpc, Ticket,
 };
 use axum::Router;
 use axum::body::Bytes;
@@ -36,19 +39,27 @@ use tokio::sync::oneshot;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
 
+use crate::clients::Client;
 use crate::error::Refusal;
 use crate::guard::guard;
 use crate::http::only_statement;
 use crate::shared::Shared;
-use crate::statements::{Encode, Rows};
+use crate::statements::{Encode, Rows, Statement};
 use prepared::Prepared;
+use ticket::{Held, Sealed, Taken};
+
+/// The action that cancels.
+const CANCEL: &str = "CancelFlightInfo";
+/// The code of a statement about a table that is not there.
+const NO_TABLE: &str = "SQL-002";
 
 /// The rows of a result as they go out.
 type RowStream = <Service as FlightService>::DoGetStream;
 
 /// The service; all its calls are behind the guard.
 pub(crate) fn routes(shared: &Arc<Shared>) -> Router {
-    let service = Service { shared: shared.clone(), prepared: Prepared::default(), info: catalog::sql_info() };
+    let (prepared, taken) = (Prepared::default(), Taken::default());
+    let service = Service { shared: shared.clone(), prepared, taken, info: catalog::sql_info() };
     let server = FlightServiceServer::new(service).max_decoding_message_size(shared.body_max);
     Routes::new(server).into_axum_router().layer(from_fn_with_state(shared.clone(), guard))
 }
@@ -56,6 +67,7 @@ pub(crate) fn routes(shared: &Arc<Shared>) -> Router {
 struct Service {
     shared: Arc<Shared>,
     prepared: Prepared,
+    taken: Taken,
     info: SqlInfoData,
 }
 
@@ -74,52 +86,66 @@ impl Service {
     }
 
     /// The columns of a query; none of any other statement, which has not run yet.
-    async fn columns(&self, sql: &str) -> Result<Option<SchemaRef>, Status> {
-        self.shared.statements.plan(sql.to_string()).await.map_err(Status::from)
+    async fn columns(&self, client: Arc<Client>, of: &Sealed) -> Result<Option<SchemaRef>, Status> {
+        let statement = Statement::of(client, of.text.clone()).bound_to(of.bound.clone());
+        self.shared.statements.plan(statement).await.map_err(Status::from)
     }
 
     /// Runs a statement and sends its rows.
-    async fn rows(&self, sql: String) -> Result<Response<RowStream>, Status> {
+    async fn rows(&self, client: Arc<Client>, of: Sealed) -> Result<Response<RowStream>, Status> {
+        let statements = &self.shared.statements;
+        let statement = Statement::of(client, of.text).bound_to(of.bound);
+        let registered = statements.register(&statement);
+        let held = self.taken.take(of.number, &registered);
         let (tell, told) = oneshot::channel();
         let begin = move |schema: &SchemaRef, _: bool| {
             // Its reader waits for it, unless the client has gone away.
             let _ = tell.send(schema.clone());
             Ok(Box::new(Ok) as Encode<RecordBatch>)
         };
-        let mut rows = self.shared.statements.start(sql, begin).await?;
-        let Ok(schema) = told.await else {
-            let failed = rows.next().await.and_then(Result::err);
-            return Err(failed.map_or_else(|| Status::internal("a statement without columns"), Status::from));
+        let mut rows = statements.start_registered(statement, registered, begin).await?;
+        // Before its columns a statement gives nothing but an error.
+        let schema = tokio::select! {
+            biased;
+            Ok(schema) = told => schema,
+            failed = rows.next() => {
+                let failed = failed.and_then(Result::err);
+                return Err(failed.map_or_else(|| Status::internal("a statement without columns"), Status::from));
+            }
         };
-        let metrics = self.shared.metrics.clone();
-        let batches = unfold(rows, |mut rows: Rows<RecordBatch>| async move {
+        let batches = unfold((rows, held), |(mut rows, held): (Rows<RecordBatch>, Held)| async move {
             let batch = rows.next().await?.map_err(|refusal| FlightError::from(Status::from(refusal)));
-            Some((batch, rows))
+            Some((batch, (rows, held)))
         });
         let encoder = FlightDataEncoderBuilder::new()
             .with_schema(schema)
             .with_dictionary_handling(DictionaryHandling::Resend)
             .build(batches);
-        let sent = encoder.map(move |data| {
-            let data = data?;
-            metrics.add_bytes(data.data_header.len() + data.data_body.len());
-            Ok(data)
-        });
-        Ok(Response::new(sent.boxed()))
+        Ok(Response::new(encoder.map(|data| data.map_err(Status::from)).boxed()))
     }
 
     /// Runs a statement for its effects. Gives how many rows it has written, -1 where it does not say.
-    async fn update(&self, sql: String) -> Result<i64, Status> {
+    async fn update(&self, statement: Statement) -> Result<i64, Refusal> {
         let begin = move |_: &SchemaRef, counts: bool| {
             let count = move |rows: Option<RecordBatch>| Ok(rows.filter(|_| counts).and_then(|rows| written(&rows)));
             Ok(Box::new(count) as Encode<i64>)
         };
-        let mut rows = self.shared.statements.start(sql, begin).await?;
+        let mut rows = self.shared.statements.start(statement, begin).await?;
         let mut written = None;
         while let Some(piece) = rows.next().await {
             written = Some(written.unwrap_or(0) + piece?);
         }
         Ok(written.unwrap_or(-1))
+    }
+
+    /// Cancels the statement of a call's answer.
+    fn cancel(&self, info: Option<&FlightInfo>) -> Result<CancelStatus, Status> {
+        let info = info.ok_or_else(|| Refusal::request("there is no answer of a call to cancel"))?;
+        let number = Sealed::of_info(&self.shared.seal, info)?.number;
+        Ok(match self.taken.cancel(number)? {
+            true => CancelStatus::Cancelled,
+            false => CancelStatus::NotCancellable,
+        })
     }
 
     /// One batch as the answer of a call.
@@ -138,6 +164,12 @@ fn written(rows: &RecordBatch) -> Option<i64> {
     let unsigned = counts.as_primitive_opt::<UInt64Type>().map(|counts| counts.values().iter().sum::<u64>());
     let signed = || counts.as_primitive_opt::<Int64Type>().map(|counts| counts.values().iter().sum());
     unsigned.map(|count| i64::try_from(count).unwrap_or(i64::MAX)).or_else(signed)
+}
+
+/// Who asks: the guard has let the request in.
+fn client<T>(request: &Request<T>) -> Result<Arc<Client>, Status> {
+    let client = request.extensions().get::<Arc<Client>>();
+    client.cloned().ok_or_else(|| Status::internal("a request without its client"))
 }
 
 /// The one statement of a text.
@@ -161,9 +193,9 @@ impl FlightSqlService for Service {
         &self,
         request: Request<Streaming<HandshakeRequest>>,
     ) -> Result<Response<BoxStream<'static, Result<HandshakeResponse, Status>>>, Status> {
-        drop(request);
-        let payload = Bytes::from(self.shared.token.text().to_string());
-        let bearer = format!("Bearer {}", self.shared.token.text());
+        let client = client(&request)?;
+        let payload = Bytes::from(client.token.text().to_string());
+        let bearer = format!("Bearer {}", client.token.text());
         let answer = HandshakeResponse { protocol_version: 0, payload };
         let mut response = Response::new(once(async move { Ok(answer) }).boxed());
         let mut bearer =
@@ -179,43 +211,44 @@ impl FlightSqlService for Service {
         request: Request<FlightDescriptor>,
     ) -> FlightInfoResult {
         no_transactions(query.transaction_id.as_ref())?;
-        let sql = statement(&query.query)?;
-        let schema = self.columns(&sql).await?;
-        let ticket = TicketStatementQuery { statement_handle: self.shared.seal.close(&sql).into() };
+        let sealed = Sealed::new(statement(&query.query)?, None);
+        let schema = self.columns(client(&request)?, &sealed).await?;
+        let ticket = TicketStatementQuery { statement_handle: sealed.close(&self.shared.seal)?.into() };
         self.info(request, schema.as_deref(), ticket.as_any().encode_to_vec())
     }
 
     async fn do_get_statement(
         &self,
         ticket: TicketStatementQuery,
-        _: Request<Ticket>,
+        request: Request<Ticket>,
     ) -> Result<Response<RowStream>, Status> {
-        let sql = self.shared.seal.open(&ticket.statement_handle);
-        self.rows(sql.ok_or_else(|| Refusal::request("the ticket is none of this server"))?).await
+        let sealed = Sealed::open(&self.shared.seal, &ticket.statement_handle)?;
+        self.rows(client(&request)?, sealed).await
     }
 
     async fn do_put_statement_update(
         &self,
         command: CommandStatementUpdate,
-        _: Request<PeekableFlightDataStream>,
+        request: Request<PeekableFlightDataStream>,
     ) -> Result<i64, Status> {
         no_transactions(command.transaction_id.as_ref())?;
-        self.update(statement(&command.query)?).await
+        let text = statement(&command.query)?;
+        Ok(self.update(Statement::of(client(&request)?, text)).await?)
     }
 
     async fn do_action_create_prepared_statement(
         &self,
         query: ActionCreatePreparedStatementRequest,
-        _: Request<Action>,
+        request: Request<Action>,
     ) -> Result<ActionCreatePreparedStatementResult, Status> {
         no_transactions(query.transaction_id.as_ref())?;
-        let sql = statement(&query.query)?;
-        let parameters = warpcube_door::parameter_count(&sql);
+        let sealed = Sealed::new(statement(&query.query)?, None);
+        let parameters = warpcube_door::parameter_count(&sealed.text);
         // The columns of a query with parameters may depend on their types.
-        let dataset = if parameters == 0 { self.columns(&sql).await? } else { None };
+        let dataset = if parameters == 0 { self.columns(client(&request)?, &sealed).await? } else { None };
         let dataset_schema = dataset.map_or_else(|| Ok(Bytes::new()), |schema| encoded(&schema))?;
         let parameter_schema = encoded(&parameters::schema(parameters))?;
-        let prepared_statement_handle = self.prepared.add(sql)?;
+        let prepared_statement_handle = self.prepared.add(sealed.text)?;
         Ok(ActionCreatePreparedStatementResult { prepared_statement_handle, dataset_schema, parameter_schema })
     }
 
@@ -243,10 +276,10 @@ impl FlightSqlService for Service {
         query: CommandPreparedStatementQuery,
         request: Request<FlightDescriptor>,
     ) -> FlightInfoResult {
-        let sql = self.prepared.query(&query.prepared_statement_handle)?;
-        let schema = self.columns(&sql).await?;
         // The ticket has the values that are bound now.
-        let ticket = TicketStatementQuery { statement_handle: self.shared.seal.close(&sql).into() };
+        let sealed = self.prepared.query(&query.prepared_statement_handle)?;
+        let schema = self.columns(client(&request)?, &sealed).await?;
+        let ticket = TicketStatementQuery { statement_handle: sealed.close(&self.shared.seal)?.into() };
         self.info(request, schema.as_deref(), ticket.as_any().encode_to_vec())
     }
 
@@ -255,16 +288,62 @@ impl FlightSqlService for Service {
         command: CommandPreparedStatementUpdate,
         request: Request<PeekableFlightDataStream>,
     ) -> Result<i64, Status> {
-        let handle = command.prepared_statement_handle;
+        let (handle, client) = (command.prepared_statement_handle, client(&request)?);
         if let Some(rows) = parameters::read(request.into_inner(), self.shared.body_max).await? {
             self.prepared.bind(&handle, rows)?;
         }
-        let mut written = -1;
-        for sql in self.prepared.updates(&handle)? {
-            let more = self.update(sql).await?;
-            written = if written < 0 || more < 0 { more } else { written + more };
+        let (text, bound) = self.prepared.update(&handle)?;
+        Ok(self.update(Statement::of(client, text).bound_to(bound)).await?)
+    }
+
+    /// Puts rows into a table. All of them are there then, or none.
+    async fn do_put_statement_ingest(
+        &self,
+        command: CommandStatementIngest,
+        request: Request<PeekableFlightDataStream>,
+    ) -> Result<i64, Status> {
+        no_transactions(command.transaction_id.as_ref())?;
+        let (client, statements) = (client(&request)?, ingest::statements(&command)?);
+        let rows = ingest::read(request.into_inner()).await?;
+        let count: i64 = rows.1.iter().map(|batch| batch.num_rows() as i64).sum();
+        let (given, mut done) = (ingest::given(rows), Ok(-1));
+        for sql in statements {
+            done = self.update(Statement::of(client.clone(), sql).among(given.clone())).await;
+            if !done.as_ref().is_err_and(|refusal| refusal.code() == NO_TABLE) {
+                break;
+            }
         }
-        Ok(written)
+        Ok(done.map(|_| count)?)
+    }
+
+    async fn do_action_cancel_query(
+        &self,
+        query: ActionCancelQueryRequest,
+        _: Request<Action>,
+    ) -> Result<ActionCancelQueryResult, Status> {
+        let info = FlightInfo::decode(query.info).ok();
+        // Both calls number their answers alike.
+        Ok(ActionCancelQueryResult { result: self.cancel(info.as_ref())? as i32 })
+    }
+
+    /// The call that cancels, of Flight without SQL.
+    async fn do_action_fallback(
+        &self,
+        request: Request<Action>,
+    ) -> Result<Response<<Service as FlightService>::DoActionStream>, Status> {
+        let Action { r#type: kind, body } = request.into_inner();
+        if kind != CANCEL {
+            return Err(Refusal::request(format!("there is no action '{kind}'")).into());
+        }
+        let asked = CancelFlightInfoRequest::decode(body).map_err(|error| Refusal::request(error.to_string()))?;
+        let status = self.cancel(asked.info.as_ref())? as i32;
+        let body = CancelFlightInfoResult { status }.encode_to_vec().into();
+        Ok(Response::new(once(async move { Ok(arrow_flight::Result { body }) }).boxed()))
+    }
+
+    async fn list_custom_actions(&self) -> Option<Vec<Result<ActionType, Status>>> {
+        let description = "Cancels the statement of a FlightInfo".to_string();
+        Some(vec![Ok(ActionType { r#type: CANCEL.into(), description })])
     }
 
     async fn get_flight_info_catalogs(
@@ -279,9 +358,9 @@ impl FlightSqlService for Service {
     async fn do_get_catalogs(
         &self,
         query: CommandGetCatalogs,
-        _: Request<Ticket>,
+        request: Request<Ticket>,
     ) -> Result<Response<RowStream>, Status> {
-        self.batch(catalog::catalogs(&self.shared.statements, query).await?)
+        self.batch(catalog::catalogs((&self.shared.statements, &client(&request)?), query).await?)
     }
 
     async fn get_flight_info_schemas(
@@ -296,9 +375,9 @@ impl FlightSqlService for Service {
     async fn do_get_schemas(
         &self,
         query: CommandGetDbSchemas,
-        _: Request<Ticket>,
+        request: Request<Ticket>,
     ) -> Result<Response<RowStream>, Status> {
-        self.batch(catalog::schemas(&self.shared.statements, query).await?)
+        self.batch(catalog::schemas((&self.shared.statements, &client(&request)?), query).await?)
     }
 
     async fn get_flight_info_tables(
@@ -310,8 +389,12 @@ impl FlightSqlService for Service {
         self.info(request, Some(&query.into_builder().schema()), ticket)
     }
 
-    async fn do_get_tables(&self, query: CommandGetTables, _: Request<Ticket>) -> Result<Response<RowStream>, Status> {
-        self.batch(catalog::tables(&self.shared.statements, query).await?)
+    async fn do_get_tables(
+        &self,
+        query: CommandGetTables,
+        request: Request<Ticket>,
+    ) -> Result<Response<RowStream>, Status> {
+        self.batch(catalog::tables((&self.shared.statements, &client(&request)?), query).await?)
     }
 
     async fn get_flight_info_table_types(

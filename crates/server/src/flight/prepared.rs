@@ -12,7 +12,9 @@ use axum::body::Bytes;
 use axum::http::StatusCode;
 use tonic::Status;
 use warpcube_door::{Parameters, bind, parameter_count};
+use warpcube_sql::{Kind, Token, tokens};
 
+use super::ticket::Sealed;
 use crate::error::Refusal;
 
 /// The time after which a statement that is not used is forgotten.
@@ -60,24 +62,25 @@ impl Prepared {
         self.with(handle, |statement| statement.rows = rows)
     }
 
-    /// The text of a query with the values that are bound.
-    pub(super) fn query(&self, handle: &Bytes) -> Result<String, Status> {
-        let mut texts = self.updates(handle)?;
-        match (texts.pop(), texts.is_empty()) {
-            (Some(text), true) => Ok(text),
-            _ => Err(Refusal::request("a query takes one row of values").into()),
+    /// A query with the values that are bound.
+    pub(super) fn query(&self, handle: &Bytes) -> Result<Sealed, Status> {
+        let (text, rows) = self.bound(handle)?;
+        if rows.len() > 1 {
+            return Err(Refusal::request("a query takes one row of values").into());
         }
+        let bound = with_rows(&text, rows).map_err(Refusal::request)?;
+        Ok(Sealed::new(text, bound))
     }
 
-    /// The texts of a statement, one for each row of values.
-    pub(super) fn updates(&self, handle: &Bytes) -> Result<Vec<String>, Status> {
-        let (sql, rows) = self.with(handle, |statement| (statement.sql.clone(), statement.rows.clone()))?;
-        if rows.is_empty() && parameter_count(&sql) == 0 {
-            return Ok(vec![sql]);
-        }
-        let rows = if rows.is_empty() { vec![Row::new()] } else { rows };
-        let bound = rows.into_iter().map(|row| bind(&sql, &Parameters::Ordered(row)));
-        Ok(bound.collect::<Result<_, _>>().map_err(Refusal::request)?)
+    /// The text of a statement, and with all rows of values in place of its parameters where it has any.
+    pub(super) fn update(&self, handle: &Bytes) -> Result<(String, Option<String>), Status> {
+        let (text, rows) = self.bound(handle)?;
+        let bound = with_rows(&text, rows).map_err(Refusal::request)?;
+        Ok((text, bound))
+    }
+
+    fn bound(&self, handle: &Bytes) -> Result<(String, Vec<Row>), Status> {
+        self.with(handle, |statement| (statement.sql.clone(), statement.rows.clone()))
     }
 
     fn with<T>(&self, handle: &Bytes, work: impl FnOnce(&mut Statement) -> T) -> Result<T, Status> {
@@ -96,6 +99,44 @@ impl Prepared {
     }
 }
 
+/// A statement with rows of values in place of its parameters; none where it has neither. Several rows are rows of one
+/// INSERT, so that all of them are put in or none.
+fn with_rows(sql: &str, mut rows: Vec<Row>) -> Result<Option<String>, String> {
+    let count = parameter_count(sql);
+    if count == 0 && rows.len() <= 1 && rows.iter().all(Vec::is_empty) {
+        return Ok(None);
+    }
+    if rows.len() <= 1 {
+        let row = rows.pop().unwrap_or_default();
+        return bind(sql, &Parameters::Ordered(row)).map(|bound| Some(bound.text));
+    }
+    let refused = "several rows of values are for INSERT INTO … VALUES (…) alone; send one row at a time";
+    let at = values_of_insert(sql).filter(|at| parameter_count(&sql[..*at]) == 0).ok_or(refused)?;
+    let (front, tuple) = sql.split_at(at);
+    let tuples = rows.into_iter().map(|row| bind(tuple, &Parameters::Ordered(row)).map(|bound| bound.text));
+    Ok(Some(format!("{front}{}", tuples.collect::<Result<Vec<_>, _>>()?.join(", "))))
+}
+
+/// Where the only row of an INSERT of VALUES begins, behind which nothing stands.
+fn values_of_insert(sql: &str) -> Option<usize> {
+    let (tokens, _) = tokens(sql);
+    let is =
+        |token: &Token, word: &str| token.kind == Kind::Word && sql[token.range.clone()].eq_ignore_ascii_case(word);
+    let values = tokens.iter().position(|token| is(token, "values"))?;
+    let row = &tokens[values + 1..];
+    let mut depth = 0_i64;
+    let ends = row.iter().position(|token| {
+        depth += match token.kind {
+            Kind::Symbol('(') => 1,
+            Kind::Symbol(')') => -1,
+            _ => 0,
+        };
+        depth <= 0
+    })?;
+    let is_row = row.first()?.kind == Kind::Symbol('(') && ends + 1 == row.len();
+    (is_row && is(tokens.first()?, "insert")).then(|| row[0].range.start)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,14 +147,38 @@ mod tests {
         let handle = prepared.add("SELECT ? + ?".into()).unwrap();
         assert!(prepared.query(&handle).is_err(), "no values");
         prepared.bind(&handle, vec![vec!["1".into(), "2".into()]]).unwrap();
-        assert_eq!(prepared.query(&handle).unwrap(), "SELECT 1 + 2");
+        let sealed = prepared.query(&handle).unwrap();
+        assert_eq!((sealed.text.as_str(), sealed.bound.as_deref()), ("SELECT ? + ?", Some("SELECT 1 + 2")));
         prepared.bind(&handle, vec![vec!["3".into(), "4".into()], vec!["5".into(), "6".into()]]).unwrap();
         assert!(prepared.query(&handle).is_err(), "two rows");
-        assert_eq!(prepared.updates(&handle).unwrap(), ["SELECT 3 + 4", "SELECT 5 + 6"]);
+        assert!(prepared.update(&handle).is_err(), "two rows of what is no INSERT");
         prepared.bind(&handle, vec![vec!["1".into()]]).unwrap();
         assert!(prepared.query(&handle).is_err(), "too few");
         prepared.remove(&handle);
         assert_eq!(prepared.query(&handle).unwrap_err().code(), tonic::Code::NotFound);
+    }
+
+    #[test]
+    fn several_rows_are_rows_of_one_insert() {
+        let rows = || vec![vec!["1".to_string(), "'a'".into()], vec!["2".into(), "NULL".into()]];
+        for (sql, bound) in [
+            ("INSERT INTO t VALUES (?, ?)", "INSERT INTO t VALUES (1, 'a'), (2, NULL)"),
+            (
+                "insert into t (\"values\", b) values ($1, f($2, ')'))",
+                "insert into t (\"values\", b) values (1, f('a', ')')), (2, f(NULL, ')'))",
+            ),
+        ] {
+            assert_eq!(with_rows(sql, rows()).unwrap().as_deref(), Some(bound));
+        }
+        for sql in [
+            "UPDATE t SET a = ? WHERE b = ?",
+            "INSERT INTO t SELECT ?, ?",
+            "INSERT INTO t VALUES (?, ?), (3, 4)",
+            "INSERT INTO t VALUES (?, ?) RETURNING a",
+            "WITH x AS (SELECT ?) INSERT INTO t VALUES (?)",
+        ] {
+            assert!(with_rows(sql, rows()).unwrap_err().contains("several rows"), "{sql}");
+        }
     }
 
     #[test]

@@ -122,3 +122,24 @@ fn what_does_not_end_in_time_is_cancelled() {
     let counted = served.threads.block_on(served.database.connect().collect("SELECT 1"));
     assert!(counted.is_ok());
 }
+
+#[test]
+fn a_statement_that_works_long_within_a_batch_holds_up_no_other() {
+    let served = Served::new();
+    // More of them than threads of a set; there are four places.
+    let long = "SELECT count(*) AS n FROM generate_series(1, 20000) a, generate_series(1, 100000) b \
+                WHERE a.value * b.value % 7 = 3";
+    let mut begun = served.send("POST", "/query", &[("Accept", "text/csv")], ENDLESS.as_bytes());
+    begun.read_exact(&mut [0; 1 << 10]).unwrap();
+    let streams: Vec<TcpStream> = (0..2).map(|_| served.send("POST", "/query", &[], long.as_bytes())).collect();
+    served.wait_for(RUNNING, 3.0);
+    std::thread::sleep(Duration::from_millis(300));
+    for n in 1..4 {
+        let sql = format!("SELECT count(*) AS n FROM generate_series(1, {n}000) WHERE value > 0");
+        assert_eq!(served.query(&sql).ok(), format!("[{{\"n\":{n}000}}]\n"));
+    }
+    // One that runs already goes on, too.
+    begun.read_exact(&mut vec![0; 8 << 20]).unwrap();
+    assert_eq!(served.metric(RUNNING), 3.0);
+    drop(streams);
+}

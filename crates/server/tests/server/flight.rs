@@ -3,10 +3,14 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
-use arrow_flight::FlightInfo;
+use arrow::datatypes::Int64Type;
 use arrow_flight::error::FlightError;
 use arrow_flight::sql::client::FlightSqlServiceClient;
-use arrow_flight::sql::{CommandGetDbSchemas, CommandGetTables, SqlInfo};
+use arrow_flight::sql::{
+    CommandGetDbSchemas, CommandGetTables, CommandStatementIngest, SqlInfo, TableDefinitionOptions, TableExistsOption,
+    TableNotExistOption,
+};
+use arrow_flight::{CancelFlightInfoRequest, CancelStatus, FlightClient, FlightInfo};
 use futures::TryStreamExt;
 use tonic::transport::{Channel, Endpoint};
 use warpcube_sql::StatementKind;
@@ -14,20 +18,20 @@ use warpcube_sql::StatementKind;
 use crate::harness::{ENDLESS, SILENT, Served};
 use crate::queries::{STATEMENTS, whole};
 
-type Client = FlightSqlServiceClient<Channel>;
+pub(crate) type Client = FlightSqlServiceClient<Channel>;
 
 async fn channel(served: &Served) -> Channel {
     Endpoint::from_shared(format!("http://{}", served.server().flight())).unwrap().connect().await.unwrap()
 }
 
-async fn client(served: &Served) -> Client {
+pub(crate) async fn client(served: &Served) -> Client {
     let mut client = FlightSqlServiceClient::new(channel(served).await);
     client.set_token(served.token());
     client
 }
 
 /// The rows of all tickets.
-async fn fetched(client: &mut Client, info: FlightInfo) -> Result<Vec<RecordBatch>, FlightError> {
+pub(crate) async fn fetched(client: &mut Client, info: FlightInfo) -> Result<Vec<RecordBatch>, FlightError> {
     let mut batches = Vec::new();
     for endpoint in info.endpoint {
         let stream = client.do_get(endpoint.ticket.unwrap()).await?;
@@ -137,6 +141,120 @@ fn prepared_statements_take_values() {
         let info = all.execute().await.unwrap();
         assert_eq!(fetched(&mut client, info).await.unwrap()[0].num_columns(), 1);
         assert!(client.prepare("SELECT nope FROM t".into(), None).await.is_err());
+    });
+}
+
+#[test]
+fn a_prepared_update_of_several_rows_puts_all_of_them_in_or_none() {
+    let served = Served::new();
+    served.threads.block_on(async {
+        let mut client = client(&served).await;
+        client.execute_update("CREATE TABLE t (a BIGINT PRIMARY KEY)".into(), None).await.unwrap();
+        let numbers = |numbers: Vec<i64>| {
+            RecordBatch::try_from_iter([("1", Arc::new(Int64Array::from(numbers)) as ArrayRef)]).unwrap()
+        };
+        let mut insert = client.prepare("INSERT INTO t VALUES (?)".into(), None).await.unwrap();
+        insert.set_parameters(numbers(vec![1, 2])).unwrap();
+        assert_eq!(insert.execute_update().await.unwrap(), 2);
+        insert.set_parameters(numbers(vec![3, 4, 1])).unwrap();
+        assert!(insert.execute_update().await.unwrap_err().to_string().contains("PRIMARY KEY"));
+        let mut delete = client.prepare("DELETE FROM t WHERE a = ?".into(), None).await.unwrap();
+        delete.set_parameters(numbers(vec![1, 2])).unwrap();
+        let refused = delete.execute_update().await.unwrap_err().to_string();
+        assert!(refused.contains("SRV-007") && refused.contains("several rows"), "{refused}");
+        let info = client.execute("SELECT sum(a) AS s FROM t".into(), None).await.unwrap();
+        let sum = fetched(&mut client, info).await.unwrap()[0].column(0).as_primitive::<Int64Type>().value(0);
+        assert_eq!(sum, 3);
+    });
+}
+
+/// An ingestion into a table with what is done where it is there or not.
+fn ingestion(table: &str, if_not_exist: TableNotExistOption, if_exists: TableExistsOption) -> CommandStatementIngest {
+    let (if_not_exist, if_exists) = (if_not_exist as i32, if_exists as i32);
+    CommandStatementIngest {
+        table_definition_options: Some(TableDefinitionOptions { if_not_exist, if_exists }),
+        table: table.into(),
+        schema: None,
+        catalog: None,
+        temporary: false,
+        transaction_id: None,
+        options: Default::default(),
+    }
+}
+
+#[test]
+fn rows_are_ingested_by_one_statement() {
+    let served = Served::new();
+    served.threads.block_on(async {
+        let mut client = client(&served).await;
+        let rows = || {
+            let batch = |texts: [&str; 2], numbers: [i64; 2]| {
+                let columns: [(&str, ArrayRef); 2] = [
+                    ("b", Arc::new(StringArray::from(texts.to_vec()))),
+                    ("a", Arc::new(Int64Array::from(numbers.to_vec()))),
+                ];
+                Ok(RecordBatch::try_from_iter(columns).unwrap())
+            };
+            futures::stream::iter([batch(["x", "y"], [1, 2]), batch(["z", "it's"], [3, 4])])
+        };
+        let (create, absent) = (TableNotExistOption::Create, TableNotExistOption::Fail);
+        let (fail, append, replace) = (TableExistsOption::Fail, TableExistsOption::Append, TableExistsOption::Replace);
+        let name = "My \"table\"";
+        assert!(client.execute_ingest(ingestion(name, absent, append), rows()).await.is_err());
+        for (if_not_exist, if_exists) in [(create, fail), (create, append), (absent, append)] {
+            let count = client.execute_ingest(ingestion(name, if_not_exist, if_exists), rows()).await.unwrap();
+            assert_eq!(count, 4);
+        }
+        assert!(client.execute_ingest(ingestion(name, create, fail), rows()).await.is_err());
+        // Columns are found by their names.
+        client.execute_update("CREATE TABLE other (a BIGINT, b VARCHAR)".into(), None).await.unwrap();
+        client.execute_ingest(ingestion("other", create, append), rows()).await.unwrap();
+        client.execute_ingest(ingestion("fresh", create, append), rows()).await.unwrap();
+        let sql = "SELECT (SELECT count(*) FROM \"My \"\"table\"\"\") AS n, (SELECT sum(a) FROM other) AS s, \
+                   (SELECT count(*) FROM fresh) AS f";
+        let info = client.execute(sql.into(), None).await.unwrap();
+        let counts = whole(&fetched(&mut client, info).await.unwrap()).unwrap();
+        let counts: Vec<i64> =
+            counts.columns().iter().map(|column| column.as_primitive::<Int64Type>().value(0)).collect();
+        assert_eq!(counts, [12, 10, 4]);
+        client.execute_ingest(ingestion(name, create, replace), rows()).await.unwrap();
+        let info = client.execute("SELECT b FROM \"My \"\"table\"\"\"".into(), None).await.unwrap();
+        assert_eq!(whole(&fetched(&mut client, info).await.unwrap()).unwrap().num_rows(), 4);
+        let temporary = CommandStatementIngest { temporary: true, ..ingestion("t", create, fail) };
+        assert!(client.execute_ingest(temporary, rows()).await.is_err());
+    });
+}
+
+#[test]
+fn the_statement_of_an_answer_is_cancelled() {
+    let served = Served::new();
+    served.threads.block_on(async {
+        let mut client = client(&served).await;
+        let mut plain = FlightClient::new(channel(&served).await);
+        plain.add_header("authorization", &format!("Bearer {}", served.token())).unwrap();
+        let info = client.execute(SILENT.to_string(), None).await.unwrap();
+        let cancel = |info: &FlightInfo| CancelFlightInfoRequest::new(info.clone());
+        assert!(plain.cancel_flight_info(cancel(&info)).await.is_err(), "nothing runs yet");
+        let ticket = info.endpoint[0].ticket.clone().unwrap();
+        let running = tokio::spawn(async move {
+            // It gives its columns, and no row.
+            let stream = client.do_get(ticket).await.map_err(|error| error.to_string())?;
+            stream.try_collect::<Vec<_>>().await.map_err(|error| error.to_string())
+        });
+        let clock = std::time::Instant::now();
+        let told = loop {
+            match plain.cancel_flight_info(cancel(&info)).await {
+                Ok(told) => break told,
+                Err(_) => assert!(clock.elapsed() < crate::harness::PATIENCE),
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        };
+        assert_eq!(told.status(), CancelStatus::Cancelled);
+        let ended = running.await.unwrap().unwrap_err();
+        assert!(ended.contains("SQL-007"), "{ended}");
+        assert!(plain.cancel_flight_info(cancel(&info)).await.is_err(), "it has ended");
+        let foreign = FlightInfo::new();
+        assert!(plain.cancel_flight_info(cancel(&foreign)).await.is_err());
     });
 }
 

@@ -30,6 +30,7 @@ pub(crate) fn options(folder: &TempDir) -> ServerOptions {
         http: "127.0.0.1:0".parse().unwrap(),
         flight: "127.0.0.1:0".parse().unwrap(),
         token: TokenPlace::File(folder.path().join("token")),
+        tokens: Vec::new(),
         statements_max: 4,
         body_max: 1 << 20,
     }

@@ -5,3 +5,5 @@ mod endings;
 mod flight;
 mod harness;
 mod queries;
+mod registry;
+mod tokens;

@@ -86,6 +86,57 @@ fn parameters_are_constants_and_no_sql() {
 }
 
 #[test]
+fn errors_of_statements_with_parameters_have_positions() {
+    let served = Served::new();
+    let sql = "SELECT ?,\n  $2 AS b, nope";
+    let asked = serde_json::json!({"sql": sql, "params": ["a\nlong text", 7]}).to_string();
+    let answer = served.ask("POST", "/query", &[("Content-Type", "application/json")], asked.as_bytes());
+    assert_eq!(answer.error(), (400, "SQL-003".into()));
+    assert_eq!(answer.json()["position"], serde_json::json!({"line": 2, "column": 12}));
+}
+
+#[test]
+fn a_client_does_not_reach_the_streams_of_the_server() {
+    let served = Served::new();
+    for place in ["/dev/stdout", "/dev/stderr", "/proc/self/fd/1", "/dev/null"] {
+        let answer = served.query(&format!("COPY (SELECT 1 AS a) TO '{place}' (FORMAT csv)"));
+        assert_eq!(answer.error(), (400, "SQL-005".into()), "{place}");
+        assert!(answer.text().contains("of the server"), "{}", answer.text());
+    }
+    // In process it is the program's own.
+    let copied =
+        served.threads.block_on(served.database.connect().collect("COPY (SELECT 1 AS a) TO '/dev/null' (FORMAT csv)"));
+    assert!(copied.is_ok());
+}
+
+#[test]
+fn set_global_counts_for_requests_that_follow() {
+    let folder = tempfile::tempdir().unwrap();
+    let kept = folder.path().join("kept");
+    let options = DatabaseOptions::new().with_catalog(&kept).with("warpcube.max_rows", "5");
+    let served = Served::with(options, |options| options);
+    let value = |name: &str| served.query(&format!("SHOW {name}")).json()[0]["value"].clone();
+    assert_eq!(value("warpcube.overflow"), "error");
+    served.query("SET GLOBAL warpcube.overflow = 'wrap'").ok();
+    assert_eq!(value("warpcube.overflow"), "wrap");
+    served.query("SET GLOBAL warpcube.query_log = 7").ok();
+    assert_eq!(value("warpcube.query_log"), "7");
+    served.query("RESET GLOBAL warpcube.overflow").ok();
+    assert_eq!(value("warpcube.overflow"), "error");
+    let refused = served.query("SET GLOBAL warpcube.max_rows = 7");
+    assert_eq!(refused.error(), (400, "CFG-004".into()));
+    assert_eq!(value("warpcube.max_rows"), "5");
+    drop(served);
+    // A value of the catalog that is forgotten counts no more.
+    for (sql, after) in [("SET GLOBAL warpcube.overflow = 'wrap'", "wrap"), ("RESET GLOBAL warpcube.overflow", "error")]
+    {
+        let served = Served::with(DatabaseOptions::new().with_catalog(&kept), |options| options);
+        served.query(sql).ok();
+        assert_eq!(served.query("SHOW warpcube.overflow").json()[0]["value"], after);
+    }
+}
+
+#[test]
 fn errors_have_code_hint_and_position() {
     let served = Served::new();
     let connection = served.database.connect();

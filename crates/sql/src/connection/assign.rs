@@ -11,7 +11,7 @@ use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::prelude::SessionConfig;
 
 use super::{Connection, SettingsNumber, Settled};
-use crate::access::{check_change, check_folder};
+use crate::access::{check_change, check_folder, check_own};
 use crate::baseline::without_wrong_filters;
 use crate::catalog::HeaderSaid;
 use crate::database::{
@@ -39,6 +39,7 @@ impl Connection {
         let database = &self.inner.database;
         if owner(name) == Owner::Database {
             let own = self.settings();
+            check_own(&own, name, value)?;
             check_folder(&own, name, value)?;
             return database.assign(name, value, origin, &own);
         }
@@ -74,6 +75,7 @@ impl Connection {
             return self.assign(name, value, start.origins.get(name).cloned().unwrap_or(SettingOrigin::Default));
         }
         if RuntimeChoice::is_runtime(name) {
+            check_own(&self.settings(), name, "its default")?;
             return database.reset_runtime(name);
         }
         self.change(name, SettingOrigin::Default, |state| {

@@ -75,7 +75,7 @@ impl Connection {
     /// [`SqlError::FileOutside`], [`SqlError::ReadOnly`].
     pub fn check_write(&self, path: &Path, what: &str) -> Result<()> {
         self.check_read(path)?;
-        match self.with_settings(|settings| settings.read_only) {
+        match self.with_settings(|settings| settings.read_only.is_on()) {
             true => Err(SqlError::ReadOnly(what.into())),
             false => Ok(()),
         }

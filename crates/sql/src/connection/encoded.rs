@@ -10,7 +10,7 @@ use crate::codec;
 use crate::error::{Result, SqlError};
 use crate::report::StatementReport;
 use crate::statement::OwnStatement;
-use crate::stream::Deadline;
+use crate::stream::{Deadline, registered};
 
 impl Connection {
     /// Plans a query and gives its plan as bytes, which a connection to another database runs with
@@ -38,8 +38,11 @@ impl Connection {
     /// encoding.
     pub async fn encode_plan(&self, sql: &str) -> Result<Vec<u8>> {
         let report = StatementReport::new();
+        let statement = self.registration(sql, &report);
+        statement.begin();
         let deadline = self.with_settings(|settings| settings.timeout).map(Deadline::after);
-        self.guarded(&report, deadline, self.encoded(sql)).await
+        let encoded = self.guarded(&report, deadline, self.encoded(sql)).await;
+        encoded.inspect(|_| statement.forget()).map_err(|error| statement.failed(error))
     }
 
     async fn encoded(&self, sql: &str) -> Result<Vec<u8>> {
@@ -68,9 +71,14 @@ impl Connection {
     /// # Errors
     /// As [`Connection::run_encoded`].
     pub async fn run_encoded_with(&self, bytes: &[u8], report: Arc<StatementReport>) -> Result<Execution> {
+        let statement = self.registration(&format!("encoded plan of {} bytes", bytes.len()), &report);
+        statement.begin();
         let deadline = self.with_settings(|settings| settings.timeout).map(Deadline::after);
         let span = tracing::info_span!("encoded plan", bytes = bytes.len());
-        self.guarded(&report, deadline, self.start_encoded(bytes, &report, deadline).instrument(span)).await
+        let work = self.start_encoded(bytes, &report, deadline).instrument(span);
+        let started = self.guarded(&report, deadline, work).await;
+        let execution = started.map_err(|error| statement.failed(error))?;
+        Ok(Execution { stream: registered(execution.stream, statement), ..execution })
     }
 
     async fn start_encoded(

@@ -21,12 +21,13 @@ use crate::nearest::nearest;
 use crate::report::StatementReport;
 use crate::show;
 use crate::statement::OwnStatement;
-use crate::values::SettingOrigin;
+use crate::values::{ReadOnly, SettingOrigin};
 
 impl Connection {
     /// Runs a statement of ours.
     pub(super) async fn own(&self, statement: OwnStatement, report: &Arc<StatementReport>) -> Result<Execution> {
         let state = self.state();
+        let access = Access::of(state.config_options());
         let batch = match statement {
             OwnStatement::ShowAll { verbose } => show::batch(&show::entries(&state), &self.origins(), verbose)?,
             OwnStatement::ShowSetting { name } => {
@@ -43,7 +44,8 @@ impl Connection {
                 return Ok(self.nothing(report));
             }
             OwnStatement::Attach { folder, name, read_only } => {
-                Access::of(state.config_options()).check_location(&folder)?;
+                access.check_shared("ATTACH")?;
+                access.check_location(&folder)?;
                 if folder == ":memory:" {
                     let reason =
                         "ATTACH ':memory:'; tables are in memory, and CREATE SCHEMA name makes a place for some";
@@ -52,7 +54,7 @@ impl Connection {
                 let path = local_path(&folder).unwrap_or_else(|| PathBuf::from(&folder));
                 let own = path.file_stem().map(|name| name.to_string_lossy().to_lowercase());
                 let name = name.or(own).ok_or_else(|| SqlError::Syntax("expected ATTACH 'folder' AS name".into()))?;
-                let read_only = read_only || self.with_settings(|settings| settings.read_only);
+                let read_only = read_only || self.with_settings(|settings| settings.read_only.is_on());
                 // Opening a folder makes it.
                 self.inner.database.shared.catalogs.check_free(&name)?;
                 let kept = Arc::new(KeptCatalog::open(&path, read_only)?);
@@ -61,6 +63,7 @@ impl Connection {
                 return Ok(self.nothing(report));
             }
             OwnStatement::Detach { name } => {
+                access.check_shared("DETACH")?;
                 report.commit()?;
                 self.inner.database.shared.catalogs.detach(&name)?;
                 return Ok(self.nothing(report));
@@ -73,22 +76,35 @@ impl Connection {
                 return Ok(self.nothing(report));
             }
             OwnStatement::SetGlobal { name, value } => {
+                access.check_shared("SET GLOBAL")?;
                 let kept = self.kept_catalog()?;
                 kept.check_writable()?;
+                self.check_outranked(&name, &value)?;
                 report.commit()?;
-                self.assign(&name, &value, SettingOrigin::Catalog(kept.folder().to_path_buf()))?;
+                let origin = SettingOrigin::Catalog(kept.folder().to_path_buf());
+                self.assign(&name, &value, origin.clone())?;
                 kept.keep_setting(&name, Some(&value))?;
+                self.inner.database.begin_with(&name, Some((value, origin)));
                 return Ok(self.nothing(report));
             }
             OwnStatement::ResetGlobal { name } => {
+                access.check_shared("RESET GLOBAL")?;
                 let kept = self.kept_catalog()?;
                 self.check_setting(&name)?;
                 report.commit()?;
                 kept.keep_setting(&name, None)?;
+                self.inner.database.begin_with(&name, None);
+                return Ok(self.nothing(report));
+            }
+            OwnStatement::ShowQueries => self.inner.database.shared.registry.list()?,
+            OwnStatement::Kill { number } => {
+                let is_own_alone = self.with_settings(|settings| settings.read_only == ReadOnly::All);
+                self.inner.database.shared.registry.kill(number, self.inner.session.clone(), is_own_alone)?;
                 return Ok(self.nothing(report));
             }
             OwnStatement::ShowDeviceTables => device_tables::batch(&self.inner.database.resident_tables())?,
             OwnStatement::LoadTable { table, columns } => {
+                access.check_shared("LOAD TABLE")?;
                 let tables = self.device_tables_for("LOAD TABLE")?;
                 let provider = self.table(&state, &table).await?;
                 let table = table.to_string();
@@ -97,6 +113,7 @@ impl Connection {
                 device_tables::batch(&[tables.load(&state, &table, provider, &columns, report).await?])?
             }
             OwnStatement::EvictTable { table } => {
+                access.check_shared("EVICT TABLE")?;
                 let tables = self.device_tables_for("EVICT TABLE")?;
                 let provider = self.table(&state, &table).await?;
                 let (table, known) = (table.to_string(), provider.is_some());

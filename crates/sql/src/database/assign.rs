@@ -46,6 +46,25 @@ impl Database {
         Ok(())
     }
 
+    /// Has connections that are opened from now on begin with the value that the catalog keeps for a setting of theirs,
+    /// or without one. What counts more than the catalog goes on to do so.
+    pub(crate) fn begin_with(&self, name: &str, kept: Option<(String, SettingOrigin)>) {
+        let first = self.shared.start.origins.get(name);
+        if owner(name) == Owner::Database || first.is_some_and(SettingOrigin::outranks_catalog) {
+            return;
+        }
+        // The catalog's value of the start counts no more.
+        let default = || {
+            let ours = setting(name).and_then(|_| Settings::default().value(name)).ok();
+            Some((ours.or_else(|| default_value(name))?, SettingOrigin::Default))
+        };
+        let mut global = self.shared.global.write();
+        match kept.or_else(|| first.and_then(|_| default())) {
+            Some(value) => global.insert(name.to_string(), value),
+            None => global.remove(name),
+        };
+    }
+
     /// Sets one of `datafusion.runtime.…` to its default.
     pub(crate) fn reset_runtime(&self, name: &str) -> Result<()> {
         let _alone = self.shared.changing.lock();

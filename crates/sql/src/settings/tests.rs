@@ -30,7 +30,7 @@ fn what_is_shown_is_taken() {
     }
     let defaults = Settings::default();
     let of_database: Vec<_> = SETTINGS.iter().filter(|info| info.owner == Owner::Database).collect();
-    assert_eq!(of_database.len(), 6);
+    assert_eq!(of_database.len(), 7);
     for info in of_database {
         let value = match info.name {
             "warpcube.device" => "cpu",

@@ -31,6 +31,7 @@ mod overhead;
 mod partial;
 mod records;
 mod reducers;
+mod registry;
 mod slt;
 mod spill;
 mod ssb;

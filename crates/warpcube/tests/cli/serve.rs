@@ -38,7 +38,10 @@ impl Serving {
     }
 
     fn query(&self, place: &Place, sql: &str) -> TcpStream {
-        let token = String::from_utf8(place.read("token")).unwrap();
+        self.query_by(&String::from_utf8(place.read("token")).unwrap(), sql)
+    }
+
+    fn query_by(&self, token: &str, sql: &str) -> TcpStream {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let (address, token, length) = (&self.address, token.trim_end(), sql.len());
         write!(
@@ -134,4 +137,46 @@ fn wrong_addresses_and_files_are_refused() {
     assert_eq!(place.read("notes"), b"a list of things\n");
     let error = place.run(&["serve", "nowhere"]).error(2);
     assert!(error.contains("no folder of that name"), "{error}");
+}
+
+#[test]
+fn the_configuration_file_has_tokens_that_others_must_not_read() {
+    let place = Place::new();
+    let token = "a1e0c6b3f5d24e0f9a7b8c1d2e3f4a5b";
+    let path = place.path("config.toml");
+    let config = |tables: &str, mode: u32| {
+        std::fs::write(&path, format!("max_rows = 7\n{tables}")).unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+    };
+    let reader = format!("[server.tokens.reader]\ntoken = '{token}'\nread_only = true\nrows = 2\ntimeout = '10s'\n");
+    let serve = ["serve", "--config", "config.toml", "--token-file", "token"];
+    for (tables, mode, told) in [
+        (reader.as_str(), 0o644, "chmod 600"),
+        ("[server.tokens.short]\ntoken = 'abc'\n", 0o600, "32 characters"),
+        ("[server.tokens.default]\ntoken = 'a1e0c6b3f5d24e0f9a7b8c1d2e3f4a5b'\n", 0o600, "name this one otherwise"),
+        ("[server.tokens.x]\ntoken = 'a1e0c6b3f5d24e0f9a7b8c1d2e3f4a5b'\nrow = 2\n", 0o600, "unknown field"),
+        ("[server.tokens.x]\ntoken = 'a1e0c6b3f5d24e0f9a7b8c1d2e3f4a5b'\ntimeout = 'soon'\n", 0o600, "a time such as"),
+    ] {
+        config(tables, mode);
+        let error = place.run(&serve).error(2);
+        assert!(error.contains(told) && error.contains("config.toml"), "{error}");
+        assert!(!error.contains(token), "{error}");
+    }
+    config(&reader, 0o600);
+    // Other commands leave that part alone.
+    assert_eq!(place.run(&["--config", "config.toml", "--format", "csv", "-c", "SELECT 1 AS a"]).ok(), "a\n1\n");
+    let serving = Serving::start(&place, &["--config", "config.toml"]);
+    for (by, sql, status) in [
+        (token, "SELECT 1 AS a", "200"),
+        (token, "CREATE TABLE t (a INT)", "403"),
+        (token, "SELECT * FROM generate_series(1, 3)", "403"),
+        ("b1e0c6b3f5d24e0f9a7b8c1d2e3f4a5b", "SELECT 1", "401"),
+    ] {
+        let told = answer(serving.query_by(by, sql));
+        assert!(told.starts_with(&format!("HTTP/1.1 {status} ")), "{sql}: {told}");
+    }
+    let log = answer(serving.query(&place, "SELECT session, error FROM query_log() ORDER BY id"));
+    assert!(log.contains("\r\nsession,error\nreader,\nreader,FILE-008\nreader,SRV-009\n\r\n"), "{log}");
+    serving.signal("TERM");
+    assert_eq!(serving.end().0, Some(0));
 }
