@@ -66,13 +66,17 @@ impl Connection {
         })
     }
 
-    /// Sets a setting of DataFusion's to what the database was opened with.
+    /// Sets a setting to what the database was opened with.
     pub(super) fn reset(&self, name: &str) -> Result<()> {
-        check_known(name, self.setting_names())?;
         let database = &self.inner.database;
         let start = &database.shared.start;
+        let origin = || start.origins.get(name).cloned().unwrap_or(SettingOrigin::Default);
+        if name.split('.').next() == Some(PREFIX) {
+            return self.assign(name, &start.settings.value(name)?, origin());
+        }
+        check_known(name, self.setting_names())?;
         if let Some(value) = start.others.get(name) {
-            return self.assign(name, value, start.origins.get(name).cloned().unwrap_or(SettingOrigin::Default));
+            return self.assign(name, value, origin());
         }
         if RuntimeChoice::is_runtime(name) {
             check_own(&self.settings(), name, "its default")?;

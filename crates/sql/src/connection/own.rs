@@ -37,10 +37,9 @@ impl Connection {
                 show::batch(&entries, &self.origins(), false)?
             }
             OwnStatement::ResetSetting { name } => {
-                let start = &self.inner.database.shared.start;
-                let value = start.settings.value(&name)?;
+                crate::settings::setting(&name)?;
                 report.commit()?;
-                self.assign(&name, &value, start.origins.get(&name).cloned().unwrap_or(SettingOrigin::Default))?;
+                self.reset(&name)?;
                 return Ok(self.nothing(report));
             }
             OwnStatement::Attach { folder, name, read_only } => {
