@@ -19,6 +19,8 @@
 //! without nanoseconds a date becomes one of the finest of their units, and a text one of microseconds, in the same
 //! places; a constant text with more digits keeps them. `date_part` reads a text as one of microseconds, too.
 //!
+//! Texts beside bytes are bytes, in the same places.
+//!
 //! Roots, logarithms and functions of angles are of doubles, as in PostgreSQL and DuckDB: DataFusion computes those of
 //! a REAL in its precision.
 //!
@@ -48,6 +50,7 @@ use super::each_expression;
 use super::intervals::compares;
 use crate::error::SqlError;
 use crate::syntax::has_nanoseconds;
+use crate::text_bytes::is_bytes;
 use crate::time_units::per_second;
 use crate::walk::{PlanWalk, Walk};
 use crate::words::sql_name;
@@ -321,6 +324,8 @@ enum Common {
     Timestamp(TimeUnit, Option<Arc<str>>),
     /// Decimals of 76 digits, so many of them behind the point.
     Wide(i8),
+    /// Bytes, beside texts that are read as such.
+    Bytes,
 }
 
 impl Common {
@@ -352,6 +357,10 @@ impl Common {
                 }
                 _ => expr,
             },
+            Common::Bytes => match expr.get_type(schema) {
+                Ok(text) if is_text(&text) => Expr::Cast(Cast::new(Box::new(expr), DataType::Binary)),
+                _ => expr,
+            },
             Common::Wide(scale) => {
                 let wide = DataType::Decimal256(DECIMAL256_MAX_PRECISION, *scale);
                 match expr.get_type(schema) {
@@ -376,7 +385,7 @@ fn checked<'a>(exprs: impl IntoIterator<Item = &'a Expr>, schema: &DFSchema) -> 
     };
     let digits = typed.iter().filter_map(|(expr, data_type)| of_value(expr, data_type)).collect();
     let types: Vec<DataType> = typed.into_iter().map(|(_, data_type)| data_type).collect();
-    Ok(common_of(types.iter().cloned()).or_else(|| with_texts(&types)).or_else(|| wide(&types, digits)))
+    Ok(brought_together(&types, digits))
 }
 
 /// Two sides of a comparison in their common type; the flag says that one of them changed.
@@ -455,7 +464,17 @@ fn common<'a>(exprs: impl IntoIterator<Item = &'a Expr>, schema: &DFSchema) -> O
 fn shared(types: impl IntoIterator<Item = DataType>) -> Option<Common> {
     let types: Vec<DataType> = types.into_iter().collect();
     let digits = types.iter().filter_map(Digits::of).collect();
-    common_of(types.iter().cloned()).or_else(|| with_texts(&types)).or_else(|| wide(&types, digits))
+    brought_together(&types, digits)
+}
+
+/// What values of several types become, whose numbers have so many digits.
+fn brought_together(types: &[DataType], digits: Vec<Digits>) -> Option<Common> {
+    let is_beside_bytes = |found: &DataType| is_bytes(found) || is_text(found) || found.is_null();
+    let are_bytes = || types.iter().any(is_bytes) && types.iter().any(is_text) && types.iter().all(is_beside_bytes);
+    common_of(types.iter().cloned())
+        .or_else(|| with_texts(types))
+        .or_else(|| wide(types, digits))
+        .or_else(|| are_bytes().then_some(Common::Bytes))
 }
 
 /// Digits before and behind the point of a number.

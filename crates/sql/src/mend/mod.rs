@@ -14,6 +14,7 @@ mod arguments;
 mod arithmetic;
 mod averages;
 mod bounds;
+mod byte_texts;
 pub(crate) mod calendar;
 mod canonical;
 pub(crate) mod cast_functions;
@@ -98,6 +99,7 @@ mod unordered_casts;
 pub(crate) mod variances;
 mod views;
 pub(crate) mod wall_texts;
+mod whole_decimals;
 mod whole_times;
 mod zones;
 
@@ -125,7 +127,6 @@ pub(crate) use canonical::canonical_nans;
 pub(crate) use distinct_sums::DistinctTotal;
 pub(crate) use grouping_sets::FinestSets;
 pub(crate) use joins::{optimizer_rules, physical_optimizer_rules};
-pub use lengths::shown_durations;
 pub(crate) use type_names::TypeNames;
 
 /// The rules that analyse plans: what coercion would do wrong, DataFusion's, then what looks at coerced types.
@@ -141,6 +142,7 @@ pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules.insert(0, Arc::new(decimals::LiteralDigits));
     rules.insert(0, Arc::new(zones::NamedZones));
     rules.insert(0, Arc::new(extension_types::ExtensionTypes));
+    rules.insert(0, Arc::new(byte_texts::ByteTexts));
     rules.insert(0, Arc::new(finer_operands::FinerOperands));
     rules.insert(0, Arc::new(recursion::TypesOfSteps));
     rules.insert(0, Arc::new(ordered_inputs::OrderedInputs));
