@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, RecordBatch, StringArray};
+use arrow::array::{ArrayRef, RecordBatch};
 use arrow::compute::cast;
 use arrow::csv::{QuoteStyle, Writer as CsvWriter, WriterBuilder as CsvWriterBuilder};
 use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
@@ -12,11 +12,10 @@ use arrow::error::ArrowError;
 use arrow::ipc::writer::{FileWriter, StreamWriter};
 use arrow::json::WriterBuilder as JsonWriterBuilder;
 use arrow::json::writer::{JsonArray, JsonFormat, LineDelimited, Writer as JsonWriter};
-use arrow::util::display::{ArrayFormatter, FormatOptions};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
-use warpcube_sql::{shown_durations, unwritable};
+use warpcube_sql::{shown_values, unwritable, with_texts_of_intervals};
 
 /// Where the bytes of a result go.
 pub type Sink = Box<dyn Write + Send>;
@@ -92,17 +91,17 @@ impl ResultWriter for Separated {
     }
 }
 
-/// The rows with durations as days and time.
-pub fn with_days(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+/// The rows with intervals as texts.
+fn with_intervals(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let schema = batch.schema();
-    if !schema.fields().iter().any(|field| matches!(field.data_type(), DataType::Duration(_))) {
-        return Ok(batch.clone());
-    }
-    let shown = |column: &ArrayRef| shown_durations(column).unwrap_or_else(|| column.clone());
-    let columns: Vec<ArrayRef> = batch.columns().iter().map(shown).collect();
-    let of = |(field, column): (&Arc<Field>, &ArrayRef)| {
-        Field::new(field.name(), column.data_type().clone(), field.is_nullable())
-    };
+    let columns: Vec<ArrayRef> = batch
+        .columns()
+        .iter()
+        .map(with_texts_of_intervals)
+        .collect::<Result<_, _>>()
+        .map_err(|error| ArrowError::ExternalError(error.into()))?;
+    let of =
+        |(field, column): (&Arc<Field>, &ArrayRef)| field.as_ref().clone().with_data_type(column.data_type().clone());
     let fields: Vec<Field> = schema.fields().iter().zip(&columns).map(of).collect();
     RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
 }
@@ -140,26 +139,21 @@ fn text_keys(field: &Arc<Field>) -> Arc<Field> {
     Arc::new(field.as_ref().clone().with_data_type(other))
 }
 
-/// The rows with lists, structs and maps as text, as tables show them: CSV has no form for them.
+/// The rows with intervals, lists, structs and maps as texts, as tables show them: CSV has no form for them.
 fn flat(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
-    let batch = &with_days(batch)?;
+    let batch = with_intervals(batch)?;
     let schema = batch.schema();
     if !schema.fields().iter().any(|field| field.data_type().is_nested()) {
-        return Ok(batch.clone());
+        return Ok(batch);
     }
     let (mut fields, mut columns) = (Vec::new(), Vec::new());
     for (field, column) in schema.fields().iter().zip(batch.columns()) {
-        if !field.data_type().is_nested() {
-            fields.push(field.clone());
-            columns.push(column.clone());
-            continue;
-        }
-        let options = FormatOptions::default().with_null("NULL").with_display_error(false);
-        let formatter = ArrayFormatter::try_new(column.as_ref(), &options)?;
-        let text = |row| column.is_valid(row).then(|| formatter.value(row).try_to_string()).transpose();
-        let texts: StringArray = (0..column.len()).map(text).collect::<Result<_, _>>()?;
-        fields.push(Arc::new(Field::new(field.name(), DataType::Utf8, true)));
-        columns.push(Arc::new(texts));
+        let texts = shown_values(column).filter(|_| field.data_type().is_nested());
+        fields.push(match &texts {
+            Some(_) => Arc::new(Field::new(field.name(), DataType::Utf8, true)),
+            None => field.clone(),
+        });
+        columns.push(texts.unwrap_or_else(|| column.clone()));
     }
     RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
 }
@@ -204,7 +198,7 @@ impl<F: JsonFormat + Send> ResultWriter for Json<F> {
         {
             return Err(io::Error::other(reason));
         }
-        with_days(batch)
+        with_intervals(batch)
             .and_then(|batch| with_text_keys(&batch))
             .and_then(|batch| self.writer.write(&batch))
             .map_err(as_io)

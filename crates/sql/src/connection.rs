@@ -545,11 +545,7 @@ impl Connection {
 
     /// The names of all functions, those that are read as others too.
     pub fn functions(&self) -> Vec<String> {
-        let state = self.state();
-        let scalar = state.scalar_functions().keys().chain(state.higher_order_functions().keys());
-        let others = state.aggregate_functions().keys().chain(state.window_functions().keys());
-        let own = scalar.chain(others).chain(state.table_functions().keys()).cloned();
-        own.chain(syntax::other_functions().map(str::to_string)).collect()
+        syntax::function_names(&self.state()).collect()
     }
 
     /// DataFusion's own context below this connection, for embedding programs and tests. What such a program changes in

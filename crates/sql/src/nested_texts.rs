@@ -40,11 +40,19 @@ pub(crate) fn texts_of(values: &ArrayRef) -> Result<ArrayRef> {
     }
 }
 
-/// Timestamps, times of day, and values that are made of others, as people read them; none of other values, and of a
-/// time that no calendar has.
+/// Timestamps, times of day, intervals, and values that are made of others, as people read them; none of other values,
+/// and of a time that no calendar has.
 pub fn shown_values(values: &ArrayRef) -> Option<ArrayRef> {
     let from = values.data_type();
     (time_texts::is_time(from) || is_nested(from)).then(|| texts_of(values).ok()).flatten()
+}
+
+/// Values whose intervals and durations are texts, within lists, structs and maps too.
+///
+/// # Errors
+/// A duration that is too long for days.
+pub fn with_texts_of_intervals(values: &ArrayRef) -> Result<ArrayRef> {
+    with_texts(values, time_texts::is_interval)
 }
 
 /// Values whose times are texts, within lists, structs and maps too.
@@ -52,31 +60,36 @@ pub fn shown_values(values: &ArrayRef) -> Option<ArrayRef> {
 /// # Errors
 /// A time that no calendar has.
 pub(crate) fn with_texts_of_times(values: &ArrayRef) -> Result<ArrayRef> {
+    with_texts(values, time_texts::is_time)
+}
+
+/// Values with texts of the times of these types.
+fn with_texts(values: &ArrayRef, is_written: fn(&DataType) -> bool) -> Result<ArrayRef> {
     let typed = |field: &Arc<Field>, values: &ArrayRef| {
         Arc::new(field.as_ref().clone().with_data_type(values.data_type().clone()))
     };
     let nulls = values.nulls().cloned();
     Ok(match values.data_type() {
-        time if time_texts::is_time(time) => time_texts::texts(values, &DataType::Utf8)?,
+        time if is_written(time) => time_texts::texts(values, &DataType::Utf8)?,
         DataType::List(field) => {
             let list = values.as_list::<i32>();
-            let items = with_texts_of_times(list.values())?;
+            let items = with_texts(list.values(), is_written)?;
             Arc::new(ListArray::try_new(typed(field, &items), list.offsets().clone(), items, nulls)?)
         }
         DataType::LargeList(field) => {
             let list = values.as_list::<i64>();
-            let items = with_texts_of_times(list.values())?;
+            let items = with_texts(list.values(), is_written)?;
             Arc::new(LargeListArray::try_new(typed(field, &items), list.offsets().clone(), items, nulls)?)
         }
         DataType::FixedSizeList(field, length) => {
-            let items = with_texts_of_times(values.as_fixed_size_list().values())?;
+            let items = with_texts(values.as_fixed_size_list().values(), is_written)?;
             Arc::new(FixedSizeListArray::try_new(typed(field, &items), *length, items, nulls)?)
         }
         DataType::Struct(_) if values.as_struct().columns().is_empty() => values.clone(),
-        DataType::Struct(_) => Arc::new(struct_with_texts(values.as_struct())?),
+        DataType::Struct(_) => Arc::new(struct_with_texts(values.as_struct(), is_written)?),
         DataType::Map(field, is_ordered) => {
             let map = values.as_map();
-            let entries = struct_with_texts(map.entries())?;
+            let entries = struct_with_texts(map.entries(), is_written)?;
             let field = Arc::new(field.as_ref().clone().with_data_type(entries.data_type().clone()));
             Arc::new(MapArray::try_new(field, map.offsets().clone(), entries, nulls, *is_ordered)?)
         }
@@ -84,8 +97,8 @@ pub(crate) fn with_texts_of_times(values: &ArrayRef) -> Result<ArrayRef> {
     })
 }
 
-fn struct_with_texts(values: &StructArray) -> Result<StructArray> {
-    let members = values.columns().iter().map(with_texts_of_times).collect::<Result<Vec<_>>>()?;
+fn struct_with_texts(values: &StructArray, is_written: fn(&DataType) -> bool) -> Result<StructArray> {
+    let members = values.columns().iter().map(|member| with_texts(member, is_written)).collect::<Result<Vec<_>>>()?;
     let fields = values.fields().iter().zip(&members);
     let fields = fields.map(|(field, member)| field.as_ref().clone().with_data_type(member.data_type().clone()));
     Ok(StructArray::try_new(fields.collect(), members, values.nulls().cloned())?)

@@ -19,15 +19,28 @@ use chrono::{DateTime, Datelike, NaiveDateTime, Offset, TimeZone, Timelike};
 use datafusion::error::{DataFusionError, Result};
 
 use crate::text_times::digits;
+use crate::time_units::per_second;
 
-/// Whether values of a type are timestamps, times of day or intervals.
+/// Whether values of a type are timestamps, times of day, intervals or durations.
 pub(crate) fn is_time(data_type: &DataType) -> bool {
-    use DataType::{Interval, Time32, Time64, Timestamp};
-    matches!(data_type, Timestamp(_, _) | Time32(_) | Time64(_) | Interval(_))
+    use DataType::{Time32, Time64, Timestamp};
+    matches!(data_type, Timestamp(_, _) | Time32(_) | Time64(_)) || is_interval(data_type)
 }
 
-/// The texts of timestamps, times of day or intervals, as a type of texts.
+/// Whether values of a type are intervals, or durations, which are shown as such.
+pub(crate) fn is_interval(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Interval(_) | DataType::Duration(_))
+}
+
+/// The texts of timestamps, times of day, intervals or durations, as a type of texts.
 pub(crate) fn texts(times: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
+    if let DataType::Duration(unit) = times.data_type() {
+        let counts = cast(times, &DataType::Int64)?;
+        let spans = counts.as_primitive::<Int64Type>().iter().map(|count| count.map(|count| in_days(count, *unit)));
+        let written = spans.map(|span| span.transpose().map(|span| span.map(interval)));
+        let written = written.collect::<Result<StringArray>>()?;
+        return Ok(cast(&(Arc::new(written) as ArrayRef), target)?);
+    }
     if matches!(times.data_type(), DataType::Interval(_)) {
         let parts = cast(times, &DataType::Interval(IntervalUnit::MonthDayNano))?;
         let written = parts.as_primitive::<IntervalMonthDayNanoType>().iter().map(|parts| parts.map(interval));
@@ -62,6 +75,14 @@ pub(crate) fn texts(times: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
     Ok(cast(&(Arc::new(texts.finish()) as ArrayRef), target)?)
 }
 
+/// A duration as days and time, both of one sign.
+fn in_days(count: i64, unit: TimeUnit) -> Result<IntervalMonthDayNano> {
+    let day = 86_400 * per_second(unit);
+    let too_long = |_| DataFusionError::Execution(format!("overflow: an interval of {count} {unit:?}s"));
+    let days = i32::try_from(count / day).map_err(too_long)?;
+    Ok(IntervalMonthDayNano::new(0, days, count % day * (1_000_000_000 / per_second(unit))))
+}
+
 /// An interval by its parts that are not zero. Behind a negative part a positive one has its sign.
 fn interval(parts: IntervalMonthDayNano) -> String {
     let (mut text, mut is_behind_negative) = (String::new(), false);
@@ -90,12 +111,7 @@ fn interval(parts: IntervalMonthDayNano) -> String {
 
 /// A time by its distance from 1970.
 fn time_of(count: i64, unit: TimeUnit) -> Result<NaiveDateTime> {
-    let parts: i64 = match unit {
-        TimeUnit::Second => 1,
-        TimeUnit::Millisecond => 1_000,
-        TimeUnit::Microsecond => 1_000_000,
-        TimeUnit::Nanosecond => 1_000_000_000,
-    };
+    let parts = per_second(unit);
     let nanoseconds = count.rem_euclid(parts) * (1_000_000_000 / parts);
     let time = DateTime::from_timestamp(count.div_euclid(parts), nanoseconds as u32).map(|time| time.naive_utc());
     time.ok_or_else(|| DataFusionError::Execution("a time that no calendar has".into()))

@@ -60,6 +60,7 @@ const LAYERS: [(&str, &[&[&str]]); 6] = [
                 "progress",
                 "file_sets",
                 "span_lengths",
+                "text_bytes",
                 "text_decimals",
                 "decimal_floats",
                 "text_times",

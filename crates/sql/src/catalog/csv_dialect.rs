@@ -9,6 +9,7 @@
 use std::borrow::Cow;
 
 use arrow::datatypes::{DataType, TimeUnit};
+use chrono::NaiveDate;
 
 use crate::csv_lines::Characters;
 
@@ -163,9 +164,9 @@ fn time(text: &str) -> Option<u16> {
             })
     };
     if fits(text, "0000-00-00") {
-        return Some(DATE);
+        return is_on_calendar(text).then_some(DATE);
     }
-    let rest = text.get(19..).filter(|_| fits(&text[..19], "0000-00-00T00:00:00"))?;
+    let rest = text.get(19..).filter(|_| fits(&text[..19], "0000-00-00T00:00:00") && is_on_calendar(text))?;
     let zone_of = |zone: &str| match zone {
         "" => WALL,
         "Z" | "z" | "+00" | "+00:00" | "+0000" => INSTANT,
@@ -181,6 +182,17 @@ fn time(text: &str) -> Option<u16> {
         _ => return None,
     };
     Some(unit | zone_of(&fraction[digits..]))
+}
+
+/// Whether digits of the shape of a date, or of a date and a time, are of a day and a time of day that there are.
+fn is_on_calendar(text: &str) -> bool {
+    let part = |from: usize, to: usize| text.get(from..to).and_then(|digits| digits.parse::<u32>().ok());
+    let is_less = |from: usize, most: u32| part(from, from + 2).is_none_or(|part| part < most);
+    let day = part(0, 4).zip(part(5, 7)).zip(part(8, 10));
+    day.is_some_and(|((year, month), day)| NaiveDate::from_ymd_opt(year as i32, month, day).is_some())
+        && is_less(11, 24)
+        && is_less(14, 60)
+        && is_less(17, 60)
 }
 
 /// A sample of a file: its first lines, and whole lines from further places.

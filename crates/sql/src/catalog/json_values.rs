@@ -1,8 +1,9 @@
 //! What the values of a JSON file are, told in one pass over its bytes.
 //!
 //! A tree has a node for each column, each member of its objects and the items of its arrays. A node is of the kind of
-//! its first value that is not NULL; numbers with a fraction or an exponent among them make all of them floats. The
-//! pass looks for tokens and keeps no values; whether they stand where JSON has them is the reader's to judge.
+//! its first value that is not NULL; numbers with a fraction or an exponent among them make all of them floats, and
+//! whole numbers that only 64 bits without a sign hold decimals of 38 digits, as in DuckDB. The pass looks for tokens
+//! and keeps no values; whether they stand where JSON has them is the reader's to judge.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow::array::AsArray;
-use arrow::datatypes::{DataType, Field, Fields, Schema};
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Field, Fields, Schema};
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 
 /// Bytes that are read between two looks at the stop flag.
@@ -37,6 +38,8 @@ struct Node {
     /// The kind of the first value.
     kind: Option<Kind>,
     is_float: bool,
+    /// Whether a whole number is larger than those of 64 bits with a sign.
+    is_long: bool,
     /// The first number, with its line.
     number: Option<(u64, String)>,
     /// The first number that is not whole, with its line.
@@ -104,6 +107,7 @@ impl JsonValues {
             None => DataType::Null,
             Some(Kind::Bool) => DataType::Boolean,
             Some(Kind::Number) if found.is_float => DataType::Float64,
+            Some(Kind::Number) if found.is_long => DataType::Decimal128(DECIMAL128_MAX_PRECISION, 0),
             Some(Kind::Number) => DataType::Int64,
             Some(Kind::Text) => DataType::Utf8,
             Some(Kind::Object) => DataType::Struct(self.fields(node)),
@@ -124,6 +128,7 @@ impl JsonValues {
         let node = &mut self.nodes[own];
         node.kind = node.kind.or(found.kind);
         node.is_float |= found.is_float;
+        node.is_long |= found.is_long;
         node.is_late &= found.is_late;
         for (name, member) in &found.members {
             let own = self.member(own, name, other.nodes[*member].is_late);
@@ -312,7 +317,9 @@ impl Scan {
         let node = self.note(Kind::Number)?;
         let (line, is_late) = (self.line, self.left == 0);
         let node = &mut self.values.nodes[node];
-        node.is_float |= !is_whole && !is_late;
+        let is_long = !is_whole && text.parse::<u64>().is_ok();
+        node.is_long |= is_long && !is_late;
+        node.is_float |= !is_whole && !is_long && !is_late;
         node.number.get_or_insert_with(|| (line, text.clone()));
         if !is_whole && node.fraction.is_none() && text.parse::<f64>().ok()?.fract() != 0.0 {
             node.fraction = Some((line, text));
@@ -397,6 +404,7 @@ mod tests {
     fn kinds_are_those_of_first_values_whatever_the_pieces() {
         let int = |name: &str| Field::new(name, DataType::Int64, true);
         let float = |name: &str| Field::new(name, DataType::Float64, true);
+        let long = |name: &str| Field::new(name, DataType::Decimal128(38, 0), true);
         let text = |name: &str| Field::new(name, DataType::Utf8, true);
         let nested = |name: &str, fields: Vec<Field>| Field::new(name, DataType::Struct(fields.into()), true);
         let list =
@@ -411,7 +419,9 @@ mod tests {
                 "{\"a\\u0062\\\"\":\"}\\\\\\\"{\",\"c\":true}\n",
                 vec![text("ab\""), Field::new("c", DataType::Boolean, true)],
             ),
-            ("{\"big\":12345678901234567890}\n", vec![float("big")]),
+            ("{\"big\":12345678901234567890}\n{\"big\":-1}", vec![long("big")]),
+            ("{\"big\":12345678901234567890}\n{\"big\":0.5}", vec![float("big")]),
+            ("{\"big\":123456789012345678901}\n", vec![float("big")]),
             ("{\"e\":[],\"f\":{}}\n", vec![list("e", DataType::Null), nested("f", vec![])]),
         ] {
             for size in 1..=file.len() {

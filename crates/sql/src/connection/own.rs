@@ -63,6 +63,10 @@ impl Connection {
             }
             OwnStatement::Detach { name } => {
                 access.check_shared("DETACH")?;
+                if state.config_options().catalog.default_catalog == name {
+                    let reason = format!("catalog '{name}' is in use; USE another one first, as USE {CATALOG}");
+                    return Err(SqlError::Planning(reason));
+                }
                 report.commit()?;
                 self.inner.database.shared.catalogs.detach(&name)?;
                 return Ok(self.nothing(report));

@@ -1,15 +1,17 @@
 //! JSON in texts: what a path finds, and what a text has.
 //!
 //! A path is `$.name.other[0]`, with `"…"` around names of other characters and `#-1` for the last element; or it is a
-//! pointer, `/name/0`. Any other text is the name of a member, a number an element, those below 0 from the end. Numbers
-//! are read as 64 bits or doubles.
+//! pointer, `/name/0`. Any other text is the name of a member, a number an element, those below 0 from the end. Whole
+//! numbers keep their digits ([`super::json_numbers`]), others are doubles.
 
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, ListBuilder, StringArray, StringBuilder};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Field};
-use arrow::json::writer::{EncoderOptions, make_encoder};
+use arrow::datatypes::{DataType, Field, FieldRef};
+use arrow::error::ArrowError;
+use arrow::json::writer::{NullableEncoder, make_encoder};
+use arrow::json::{Encoder, EncoderFactory, EncoderOptions};
 use datafusion::error::Result;
 use datafusion::functions::core::expr_fn::named_struct;
 use datafusion::logical_expr::{Expr, lit};
@@ -17,6 +19,7 @@ use serde_json::Value;
 
 use crate::nested_texts::with_texts_of_times;
 
+use super::json_numbers::{digits, parsed, unmarked, written};
 use super::{Any, Arguments, Boolean, Json, Long, Own, Text, Texts, raised};
 
 /// The functions.
@@ -25,7 +28,7 @@ pub(super) const ALL: &[Own] = &[
     Own::new("as_json", &[Any], Json, to_json),
     Own::new("try_as_json", &[Text], Json, |args| args.texts(|row| Ok(checked(args.text(0).value(row)).ok()))),
     Own::new("try_as_json", &[Any], Json, to_json),
-    Own::new("json", &[Text], Json, |args| args.texts(|row| Ok(Some(parsed(args.text(0).value(row))?.to_string())))),
+    Own::new("json", &[Text], Json, |args| args.texts(|row| Ok(Some(written(&parsed(args.text(0).value(row))?))))),
     Own::new("json_array", &[Any], Json, json_array).repeating_last(),
     Own::new("json_array_length", &[Text], Long, length),
     Own::new("json_array_length", &[Text, Text], Long, length),
@@ -38,7 +41,7 @@ pub(super) const ALL: &[Own] = &[
     Own::new("json_exists", &[Text, Text], Boolean, |args| args.booleans(|row| Ok(Some(found(args, row)?.is_some())))),
     Own::new("json_extract", &[Text, Text], Json, extract),
     Own::new("json_extract", &[Text, Long], Json, extract),
-    Own::new("json_extract_list", &[Text, Text], Texts, |args| all_found(args, |value| Some(value.to_string()))),
+    Own::new("json_extract_list", &[Text, Text], Texts, |args| all_found(args, |value| Some(written(&value)))),
     Own::new("json_extract_string_list", &[Text, Text], Texts, |args| all_found(args, shown)),
     Own::new("json_extract_string", &[Text, Text], Text, extract_string),
     Own::new("json_extract_string", &[Text, Long], Text, extract_string),
@@ -48,21 +51,23 @@ pub(super) const ALL: &[Own] = &[
         args.texts(|row| {
             let (mut value, patch) = (parsed(args.text(0).value(row))?, parsed(args.text(1).value(row))?);
             patched(&mut value, patch);
-            Ok(Some(value.to_string()))
+            Ok(Some(written(&value)))
         })
     }),
     Own::new("json_object", &[Any], Json, json_object).repeating_last(),
     Own::new("json_pretty", &[Text], Text, |args| {
         args.texts(|row| {
             let value = parsed(args.text(0).value(row))?;
-            serde_json::to_string_pretty(&value).map(Some).map_err(|error| raised(error.to_string()))
+            serde_json::to_string_pretty(&value)
+                .map(|text| Some(unmarked(text)))
+                .map_err(|error| raised(error.to_string()))
         })
     }),
     Own::new("json_strip_nulls", &[Text], Json, |args| {
         args.texts(|row| {
             let mut value = parsed(args.text(0).value(row))?;
             strip_nulls(&mut value);
-            Ok(Some(value.to_string()))
+            Ok(Some(written(&value)))
         })
     }),
     Own::new("json_type", &[Text], Text, |args| {
@@ -88,10 +93,6 @@ pub(super) fn checked(text: &str) -> Result<String> {
     parsed(text).map(|_| text.to_string())
 }
 
-pub(super) fn parsed(text: &str) -> Result<Value> {
-    serde_json::from_str(text).map_err(|error| raised(format!("'{text}' is not JSON: {error}")))
-}
-
 /// What the path of a row finds; all of the text where the function has none.
 fn found(args: &Arguments, row: usize) -> Result<Option<Value>> {
     let value = parsed(args.text(0).value(row))?;
@@ -109,7 +110,7 @@ fn found(args: &Arguments, row: usize) -> Result<Option<Value>> {
 }
 
 fn extract(args: &Arguments) -> Result<ArrayRef> {
-    args.texts(|row| Ok(found(args, row)?.map(|value| value.to_string())))
+    args.texts(|row| Ok(found(args, row)?.map(|value| written(&value))))
 }
 
 fn extract_string(args: &Arguments) -> Result<ArrayRef> {
@@ -153,6 +154,7 @@ fn all_at(value: Value, step: &Step) -> Vec<Value> {
 fn shown(value: Value) -> Option<String> {
     match value {
         Value::Null => None,
+        number if digits(&number).is_some() => Some(written(&number)),
         Value::String(text) => Some(text),
         other => Some(other.to_string()),
     }
@@ -162,7 +164,7 @@ fn length(args: &Arguments) -> Result<ArrayRef> {
     args.integers(|row| match found(args, row)? {
         None => Ok(None),
         Some(Value::Array(elements)) => Ok(Some(elements.len() as i64)),
-        Some(other) => Err(raised(format!("json_array_length of {other}, which is no array"))),
+        Some(other) => Err(raised(format!("json_array_length of {}, which is no array", written(&other)))),
     })
 }
 
@@ -298,6 +300,7 @@ fn strip_nulls(value: &mut Value) {
 
 pub(super) fn duckdb_type(value: &Value) -> String {
     let name = match value {
+        Value::String(_) if digits(value).is_some() => "DOUBLE",
         Value::Null => "NULL",
         Value::Bool(_) => "BOOLEAN",
         Value::Number(number) if number.is_u64() => "UBIGINT",
@@ -312,6 +315,7 @@ pub(super) fn duckdb_type(value: &Value) -> String {
 
 fn postgres_type(value: &Value) -> String {
     let name = match value {
+        Value::String(_) if digits(value).is_some() => "number",
         Value::Null => "null",
         Value::Bool(_) => "boolean",
         Value::Number(_) => "number",
@@ -330,15 +334,37 @@ pub(super) fn as_it_is(json: Expr) -> Expr {
     named_struct(vec![lit(AS_IT_IS), json])
 }
 
+/// Writes JSON as it is, however deep within lists and structs.
+#[derive(Debug)]
+struct AsItIs;
+
+impl EncoderFactory for AsItIs {
+    fn make_default_encoder<'a>(
+        &self,
+        _field: &'a FieldRef,
+        array: &'a dyn Array,
+        _options: &'a EncoderOptions,
+    ) -> std::result::Result<Option<NullableEncoder<'a>>, ArrowError> {
+        let Some(json) = array.as_struct_opt().and_then(|of| of.column_by_name(AS_IT_IS)) else { return Ok(None) };
+        let texts = cast(json, &DataType::Utf8)?.as_string::<i32>().clone();
+        let nulls = texts.nulls().cloned();
+        Ok(Some(NullableEncoder::new(Box::new(Raw(texts)), nulls)))
+    }
+}
+
+/// Texts of JSON.
+struct Raw(StringArray);
+
+impl Encoder for Raw {
+    fn encode(&mut self, row: usize, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.0.value(row).as_bytes());
+    }
+}
+
 /// The JSON of each row of each argument, NULL as null.
 fn encoded(args: &Arguments) -> Result<Vec<Vec<String>>> {
-    let options = EncoderOptions::default().with_explicit_nulls(true);
+    let options = EncoderOptions::default().with_explicit_nulls(true).with_encoder_factory(Arc::new(AsItIs));
     let texts = |column: &ArrayRef| {
-        if let Some(json) = column.as_struct_opt().and_then(|of| of.column_by_name(AS_IT_IS)) {
-            let texts = cast(json, &DataType::Utf8)?;
-            let text = |text: Option<&str>| Ok(text.unwrap_or("null").to_string());
-            return texts.as_string::<i32>().iter().map(text).collect();
-        }
         let column = with_texts_of_times(column)?;
         let field = Arc::new(Field::new("", column.data_type().clone(), true));
         let mut encoder = make_encoder(&field, column.as_ref(), &options)?;

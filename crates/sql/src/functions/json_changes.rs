@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use datafusion::error::Result;
 use serde_json::{Value, json};
 
-use super::json::{Step, duckdb_type, parsed, steps};
+use super::json::{Step, duckdb_type, steps};
+use super::json_numbers::{parsed, written};
 use super::{Arguments, Json, Own, Text};
 
 /// The functions.
@@ -14,12 +15,12 @@ pub(super) const ALL: &[Own] = &[
         args.texts(|row| {
             let (mut value, other) = (parsed(args.text(0).value(row))?, parsed(args.text(1).value(row))?);
             merge(&mut value, other);
-            Ok(Some(value.to_string()))
+            Ok(Some(written(&value)))
         })
     }),
     Own::new("json_insert", &[Text, Text, Text], Json, |args| changed(args, Change { adds: true, replaces: false })),
     Own::new("json_normalize", &[Text], Text, |args| {
-        args.texts(|row| Ok(Some(in_order(parsed(args.text(0).value(row))?).to_string())))
+        args.texts(|row| Ok(Some(written(&in_order(parsed(args.text(0).value(row))?)))))
     }),
     Own::new("json_remove", &[Text, Text], Json, |args| {
         args.texts(|row| Ok(without(parsed(args.text(0).value(row))?, &steps(args.text(1).value(row))?)))
@@ -46,7 +47,7 @@ fn changed(args: &Arguments, change: Change) -> Result<arrow::array::ArrayRef> {
         if let Ok(value) = &mut value {
             put(value, &steps(args.text(1).value(row))?, new?, change);
         }
-        value.map(|value| Some(value.to_string()))
+        value.map(|value| Some(written(&value)))
     })
 }
 
@@ -116,7 +117,7 @@ fn without(mut value: Value, path: &[Step]) -> Option<String> {
         }
         _ => {}
     }
-    Some(value.to_string())
+    Some(written(&value))
 }
 
 /// Merges objects member by member; other values take the place of those there, but for null.

@@ -10,6 +10,7 @@ mod digests;
 mod format;
 mod json;
 mod json_changes;
+mod json_numbers;
 mod list_sums;
 mod lists;
 mod number_pattern;
@@ -39,7 +40,7 @@ use arrow::datatypes::{
     DataType, Date32Type, Float64Type, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
     TimeUnit, TimestampMicrosecondType,
 };
-use chrono::{DateTime, NaiveDateTime, Offset, TimeZone};
+use chrono::{DateTime, NaiveDateTime, Offset, TimeDelta, TimeZone};
 use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
 use datafusion::error::{DataFusionError, Result};
@@ -73,7 +74,8 @@ enum Kind {
     Decimal,
     Boolean,
     Date,
-    /// A timestamp; of an instant its zone is kept.
+    /// A timestamp; of an instant its zone is kept. As the type of values, that of the first instant among the
+    /// arguments, or a timestamp without a zone.
     Time,
     Interval,
     /// A list of texts.
@@ -276,6 +278,16 @@ fn own(name: &str) -> Result<Arc<ScalarUDF>> {
     found.cloned().ok_or_else(|| DataFusionError::Internal(format!("no function {name}")))
 }
 
+/// The text that bytes are in UTF-8.
+pub(crate) fn decoded(bytes: Expr) -> Result<Expr> {
+    Ok(own("decode")?.call(vec![bytes]))
+}
+
+/// How many bytes there are.
+pub(crate) fn byte_count(arguments: Vec<Expr>) -> Result<Expr> {
+    Ok(own("octet_length")?.call(arguments))
+}
+
 /// What a path or a number finds in JSON: `j['a']`.
 pub(crate) fn in_json(json: Expr, path: Expr) -> Option<Expr> {
     Some(own("json_extract").ok()?.call(vec![json, path]))
@@ -338,6 +350,35 @@ impl Arguments {
         Ok(time + Tz::from_str(zone)?.offset_from_utc_datetime(&time).fix())
     }
 
+    /// The type of the first instant among the arguments.
+    fn instant(&self) -> Option<DataType> {
+        let types: Vec<DataType> = self.columns.iter().map(|column| column.data_type().clone()).collect();
+        instant_among(&types).cloned()
+    }
+
+    /// The microseconds of a time: since 1970 in UTC beside an instant, `zoned`, in whose zone a time without one is.
+    fn micros(&self, place: usize, row: usize, zoned: Option<&DataType>) -> Result<i64> {
+        let column = &self.columns[place];
+        let micros = column.as_primitive::<TimestampMicrosecondType>().value(row);
+        match (column.data_type(), zoned) {
+            (DataType::Timestamp(_, None), Some(DataType::Timestamp(_, Some(zone)))) => {
+                let zone = Tz::from_str(zone)?;
+                let wall = time_of(micros)?;
+                // Where clocks show a time twice or never, that of standard time, as casts have it.
+                let offset = |days: i64| {
+                    let near = wall.checked_add_signed(TimeDelta::days(days)).unwrap_or(wall);
+                    i64::from(zone.offset_from_utc_datetime(&near).fix().local_minus_utc())
+                };
+                let offset = match zone.offset_from_local_datetime(&wall).single() {
+                    Some(offset) => offset.fix().local_minus_utc().into(),
+                    None => offset(-1).min(offset(1)),
+                };
+                Ok(micros - offset * 1_000_000)
+            }
+            _ => Ok(micros),
+        }
+    }
+
     /// The value of each row that has all its arguments.
     fn each<T>(&self, mut value: impl FnMut(usize) -> Result<Option<T>>) -> Result<Vec<Option<T>>> {
         // A column of the type NULL keeps no bits for its rows.
@@ -382,6 +423,11 @@ impl Arguments {
         }
         Ok(Arc::new(lists.finish()))
     }
+}
+
+/// The type of the first instant among arguments.
+fn instant_among(types: &[DataType]) -> Option<&DataType> {
+    types.iter().find(|found| matches!(found, DataType::Timestamp(_, Some(_))))
 }
 
 /// A time by microseconds since 1970.
@@ -459,6 +505,7 @@ impl ScalarUDFImpl for OwnFunction {
             (Histogram, Some(DataType::List(field))) => lists::histogram_type(field.data_type()),
             // NULL says nothing of a type.
             (Mapped, Some(first)) => lists::map_type(arguments.iter().find(|it| !it.is_null()).unwrap_or(first))?,
+            (Time, _) => instant_among(arguments).cloned().unwrap_or_else(|| Time.data_type()),
             (gives, _) => gives.data_type(),
         })
     }

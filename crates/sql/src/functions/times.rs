@@ -61,9 +61,9 @@ pub(super) const ALL: &[Own] = &[
             Ok(Some(bucket.div_euclid(DAY_MICROS) as i32))
         })
     }),
-    Own::new("time_bucket", &[Interval, Time], Time, |args| buckets(args, |_| Ok((None, 0)))),
+    Own::new("time_bucket", &[Interval, Time], Time, |args| buckets(args, |_, _| Ok((None, 0)))),
     Own::new("time_bucket", &[Interval, Time, Interval], Time, |args| {
-        buckets(args, |row| match args.interval(2, row) {
+        buckets(args, |row, _| match args.interval(2, row) {
             IntervalMonthDayNano { months: 0, days, nanoseconds } => {
                 Ok((None, i64::from(days) * DAY_MICROS + nanoseconds / 1_000))
             }
@@ -71,7 +71,7 @@ pub(super) const ALL: &[Own] = &[
         })
     }),
     Own::new("time_bucket", &[Interval, Time, Time], Time, |args| {
-        buckets(args, |row| Ok((Some(args.time(2, row)?.and_utc().timestamp_micros()), 0)))
+        buckets(args, |row, zoned| Ok((Some(args.micros(2, row, zoned)?), 0)))
     }),
     Own::new("timezone_hour", &[Time], Long, |args| args.integers(|row| Ok(Some(offset(args, row)? / 3_600)))),
     Own::new("timezone_minute", &[Time], Long, |args| args.integers(|row| Ok(Some(offset(args, row)? % 3_600 / 60)))),
@@ -222,8 +222,10 @@ fn spans_of(year: i64, years: i64) -> i64 {
     if year > 0 { (year + years - 1) / years } else { year / years - 1 }
 }
 
-/// Whole units between two times, negative if the second is the earlier one.
+/// Whole units between two times, negative if the second is the earlier one. Days and longer units of instants are
+/// those of a calendar and a clock on the wall, shorter ones the time that has gone by.
 fn date_sub(args: &Arguments) -> Result<ArrayRef> {
+    let zoned = args.instant();
     args.integers(|row| {
         let (from, to) = (args.time(1, row)?, args.time(2, row)?);
         let (first, last, sign) = if to < from { (to, from, -1) } else { (from, to, 1) };
@@ -252,18 +254,29 @@ fn date_sub(args: &Arguments) -> Result<ArrayRef> {
             "week" => 7 * DAY_MICROS,
             _ => return Err(raised(format!("'{name}' is no unit of time"))),
         };
+        if micros < DAY_MICROS {
+            let [from, to] = [1, 2].map(|place| args.micros(place, row, zoned.as_ref()));
+            return Ok(Some((to? - from?) / micros));
+        }
         let between = last.and_utc().timestamp_micros() - first.and_utc().timestamp_micros();
         Ok(Some(sign * (between / micros)))
     })
 }
 
-/// The start of each time's bucket; a row has its origin, or the usual one moved by some microseconds.
-fn buckets(args: &Arguments, origin: impl Fn(usize) -> Result<(Option<i64>, i64)>) -> Result<ArrayRef> {
-    args.times(|row| {
-        let (origin, offset) = origin(row)?;
-        let micros = args.time(1, row)?.and_utc().timestamp_micros();
+/// The start of each time's bucket; a row has its origin, or the usual one moved by some microseconds. Buckets of
+/// instants are those of UTC, as in DuckDB, so that an hour that clocks show twice has two.
+fn buckets(
+    args: &Arguments,
+    origin: impl Fn(usize, Option<&DataType>) -> Result<(Option<i64>, i64)>,
+) -> Result<ArrayRef> {
+    let zoned = args.instant();
+    let starts = args.times(|row| {
+        let (origin, offset) = origin(row, zoned.as_ref())?;
+        let micros = args.micros(1, row, zoned.as_ref())?;
         time_of(bucket(args.interval(0, row), micros - offset, origin)? + offset).map(Some)
-    })
+    })?;
+    let DataType::Timestamp(_, zone) = zoned.unwrap_or_else(|| starts.data_type().clone()) else { return Ok(starts) };
+    Ok(Arc::new(starts.as_primitive::<TimestampMicrosecondType>().clone().with_timezone_opt(zone)))
 }
 
 /// The start of a time's bucket. Buckets of months begin in January 2000, others on the Monday of 2000-01-03, where the

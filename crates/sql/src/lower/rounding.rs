@@ -43,12 +43,7 @@ impl Translator<'_> {
     pub(super) fn whole(&self, name: &str, value: &Expr, expr: &Expr) -> Result<Device, Reason> {
         let refuse = || Err(format!("the expression '{}'", shown(expr)));
         let (input, output) = (self.data_type(value)?, self.data_type(expr)?);
-        // Decimals may have a digit more.
-        let scale = |data_type| decimal(data_type).map(|(_, scale)| scale);
-        if output != input && (scale(&input).is_none() || scale(&input) != scale(&output)) {
-            return refuse();
-        }
-        if Ty::of(&input).is_some_and(Ty::is_float) {
+        if Ty::of(&input).is_some_and(Ty::is_float) && output == input {
             let op = match name {
                 "floor" => UnaryOp::Floor,
                 "ceil" => UnaryOp::Ceil,
@@ -57,21 +52,22 @@ impl Translator<'_> {
             };
             return self.unary(op, value);
         }
-        let (Some((precision, scale)), true) = (decimal(&output), name != "signum") else {
+        // Decimals have no digits behind the point any more.
+        let (Some((_, scale @ 0..)), Some((_, 0)), true) = (decimal(&input), decimal(&output), name != "signum") else {
             return refuse();
         };
         let value = self.translate(value)?;
-        let Some(one) = 10i128.checked_pow(scale.max(0).cast_unsigned().into()) else { return refuse() };
+        let Some(one) = 10i128.checked_pow(scale.cast_unsigned().into()) else { return refuse() };
         let number = |number| Device::Literal(Literal::Int(number), Ty::I128);
         let fraction = Device::binary(BinaryOp::Rem, value.clone(), number(one));
         let truncated = Device::binary(BinaryOp::Sub, value, fraction.clone());
         let (test, step) = match name {
             "floor" => (BinaryOp::Lt, -one),
             "ceil" => (BinaryOp::Gt, one),
-            _ => return Ok(truncated),
+            _ => return Ok(rescale(truncated, -scale)),
         };
         let is_past = Device::binary(test, fraction, number(0));
         let step = Device::Case(vec![(is_past, number(step))], Box::new(number(0)));
-        Ok(Device::Digits(Box::new(Device::binary(BinaryOp::Add, truncated, step)), precision))
+        Ok(rescale(Device::binary(BinaryOp::Add, truncated, step), -scale))
     }
 }

@@ -11,8 +11,7 @@
 //! `date_trunc` counts in nanoseconds, which end in 2262, and has no unit above the year. Here it counts in the ticks
 //! of its argument, but for zones other than UTC, and a date has microseconds. That goes once DataFusion's does so.
 //!
-//! `ceil` and `floor` of decimals have the type of their argument, which has no room for 1 beside 0.5, or for 100
-//! beside 99.5, and raise. Here they have one digit more, as long as 38 do. That goes once the functions have room.
+//! `ceil`, `floor` and `trunc` of decimals are those of [`super::whole_decimals`].
 //!
 //! `now`, `to_timestamp`, `date_bin`, `range` and `generate_series` give nanoseconds ([`super::microseconds`]).
 //!
@@ -24,7 +23,7 @@ use std::sync::{Arc, LazyLock};
 use arrow::array::{AsArray, BooleanArray, StringArray};
 use arrow::compute::kernels::zip::zip;
 use arrow::compute::{cast, nullif};
-use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, FieldRef, TimeUnit};
+use arrow::datatypes::{DataType, FieldRef, TimeUnit};
 use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
 use datafusion::error::{DataFusionError, Result};
@@ -39,7 +38,7 @@ use datafusion::logical_expr::{
 use super::conversion::is_text;
 use super::in_zone::zone_of;
 use super::zones::is_utc;
-use super::{each_value, growth, microseconds, replacements};
+use super::{each_value, growth, microseconds, replacements, whole_decimals};
 use crate::error::SqlError;
 use crate::functions::{is_pattern, read_by_pattern, to_char, truncated};
 use crate::time_units::{per_second, rounded_to};
@@ -68,6 +67,7 @@ pub(crate) fn functions(state: &SessionState) -> Vec<ScalarUDF> {
         ("current_time", Look::Now),
         ("ceil", Look::Whole),
         ("floor", Look::Whole),
+        ("trunc", Look::Whole),
     ]);
     let mended = |(name, look): (&str, Look)| {
         let finer = COARSE.contains(&name).then(|| state.udf(MICROSECONDS).ok()).flatten();
@@ -203,8 +203,10 @@ impl ScalarUDFImpl for Looked {
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
         let first = args.arg_fields.first().map(|field| field.data_type().clone());
+        // With digits to keep, `trunc` keeps the scale.
+        let is_whole = self.look == Look::Whole && args.arg_fields.len() == 1;
         let field = self.original.return_field_from_args(args)?;
-        Ok(match first.as_ref().filter(|_| self.look == Look::Whole).and_then(with_room) {
+        Ok(match first.as_ref().filter(|_| is_whole).and_then(whole_decimals::data_type) {
             Some(data_type) => Arc::new(field.as_ref().clone().with_data_type(data_type)),
             None if self.in_microseconds(first.as_ref()) => microseconds::field(field),
             None => field,
@@ -235,11 +237,10 @@ impl ScalarUDFImpl for Looked {
             }
             Look::Bins | Look::Now => {}
             Look::Whole => {
-                if let (Some(value), Some(field)) = (args.args.first_mut(), args.arg_fields.first_mut())
-                    && let Some(data_type) = with_room(&value.data_type())
+                if let [decimals] = args.args.as_slice()
+                    && whole_decimals::data_type(&decimals.data_type()).is_some()
                 {
-                    *value = value.cast_to(&data_type, None)?;
-                    *field = Arc::new(field.as_ref().clone().with_data_type(data_type));
+                    return whole_decimals::values(self.name(), decimals);
                 }
             }
             Look::Instant => {
@@ -288,16 +289,6 @@ impl ScalarUDFImpl for Looked {
 
     fn documentation(&self) -> Option<&Documentation> {
         self.original.documentation()
-    }
-}
-
-/// The type of the whole numbers near decimals; none where it is that of the decimals.
-fn with_room(decimals: &DataType) -> Option<DataType> {
-    match *decimals {
-        DataType::Decimal128(digits, scale @ 1..) if digits < DECIMAL128_MAX_PRECISION => {
-            Some(DataType::Decimal128(digits + 1, scale))
-        }
-        _ => None,
     }
 }
 

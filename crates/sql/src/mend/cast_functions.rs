@@ -1,6 +1,7 @@
 //! Functions in the place of casts: texts that become decimals ([`crate::text_decimals`]), decimals that become floats
 //! ([`crate::decimal_floats`]), times and intervals that become texts, and intervals that were some
-//! ([`crate::time_texts`]), and casts that rows compute ([`super::failing_casts`]).
+//! ([`crate::time_texts`]), texts that become bytes and bytes that become texts ([`crate::text_bytes`]), and casts that
+//! rows compute ([`super::failing_casts`]).
 //!
 //! A function's name has its kind and its type, so that plans travel; no statement can call it, since no registry has
 //! it.
@@ -16,8 +17,9 @@ use datafusion::logical_expr::{
 use super::conversion::Conversion;
 use super::each_value;
 use crate::decimal_floats::{floats, is_rounded_twice};
+use crate::text_bytes::is_bytes;
 use crate::text_decimals::{is_read, read};
-use crate::time_texts;
+use crate::{text_bytes, time_texts};
 
 /// How a function converts its argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -36,10 +38,16 @@ enum Kind {
     TryInterval,
     /// From a timestamp, a time of day or an interval to a text.
     TimeText,
+    /// From a text with escapes to bytes; an escape that is none raises.
+    Bytes,
+    /// From a text with escapes to bytes; an escape that is none makes it NULL.
+    TryBytes,
+    /// From bytes to a text with escapes.
+    BytesText,
 }
 
 /// How the names of functions begin; the type follows.
-const NAMES: [(&str, Kind); 7] = [
+const NAMES: [(&str, Kind); 10] = [
     ("warpcube_late_cast_", Kind::Late),
     ("warpcube_decimal_", Kind::Decimal),
     (TRY_DECIMAL, Kind::TryDecimal),
@@ -47,11 +55,16 @@ const NAMES: [(&str, Kind); 7] = [
     ("warpcube_interval_of_text_", Kind::Interval),
     (TRY_INTERVAL, Kind::TryInterval),
     ("warpcube_time_text_", Kind::TimeText),
+    ("warpcube_bytes_of_text_", Kind::Bytes),
+    (TRY_BYTES, Kind::TryBytes),
+    (BYTES_TEXT, Kind::BytesText),
 ];
 /// How the names of functions begin that have a value for all arguments.
 pub(super) const TRY_DECIMAL: &str = "warpcube_try_decimal_";
 pub(super) const FLOAT: &str = "warpcube_float_";
 pub(super) const TRY_INTERVAL: &str = "warpcube_try_interval_of_text_";
+pub(super) const TRY_BYTES: &str = "warpcube_try_bytes_of_text_";
+pub(super) const BYTES_TEXT: &str = "warpcube_text_of_bytes_";
 
 /// The function of a name, for plans that come from another session.
 pub(super) fn function(name: &str) -> Option<Arc<ScalarUDF>> {
@@ -62,7 +75,8 @@ pub(super) fn function(name: &str) -> Option<Arc<ScalarUDF>> {
         Kind::Decimal | Kind::TryDecimal => is_read(&target),
         Kind::Float => target.is_floating(),
         Kind::Interval | Kind::TryInterval => matches!(target, DataType::Interval(_)),
-        Kind::TimeText => target.is_string(),
+        Kind::TimeText | Kind::BytesText => target.is_string(),
+        Kind::Bytes | Kind::TryBytes => is_bytes(&target),
     };
     is_kind.then(|| Arc::new(CastFunction::function(kind, &target)))
 }
@@ -84,8 +98,8 @@ impl CastFunction {
         ScalarUDF::new_from_impl(CastFunction { name, kind, target: target.clone(), signature })
     }
 
-    /// What reads a text as a decimal or an interval, rounds a decimal to a float, or writes a time as a text, in a
-    /// cast's place; none for other casts.
+    /// What reads a text as a decimal, an interval or bytes, rounds a decimal to a float, or writes a time or bytes as
+    /// a text, in a cast's place; none for other casts.
     pub(super) fn in_place_of(cast: &Conversion) -> Option<Expr> {
         let reads = cast.is_of_text() && is_read(cast.to);
         let reads_interval = cast.is_of_text() && matches!(cast.to, DataType::Interval(_));
@@ -96,6 +110,9 @@ impl CastFunction {
             () if reads_interval => Kind::Interval,
             () if reads && cast.may_fail => Kind::TryDecimal,
             () if reads => Kind::Decimal,
+            () if cast.is_of_text() && is_bytes(cast.to) && cast.may_fail => Kind::TryBytes,
+            () if cast.is_of_text() && is_bytes(cast.to) => Kind::Bytes,
+            () if is_bytes(&cast.from) && cast.to.is_string() => Kind::BytesText,
             () => return None,
         };
         Some(CastFunction::function(kind, cast.to).call(vec![cast.operand.clone()]))
@@ -148,6 +165,11 @@ impl ScalarUDFImpl for CastFunction {
                 each_value(value, |texts| time_texts::intervals(texts, &self.target, self.kind == Kind::TryInterval))
             }
             Kind::TimeText => each_value(value, |times| time_texts::texts(times, &self.target)),
+            Kind::Bytes | Kind::TryBytes => each_value(value, |texts| {
+                text_bytes::read(texts, &self.target, self.kind == Kind::TryBytes)?
+                    .map_err(|misfit| DataFusionError::Execution(misfit.reason()))
+            }),
+            Kind::BytesText => each_value(value, |bytes| Ok(text_bytes::texts(bytes, &self.target)?)),
             Kind::Decimal | Kind::TryDecimal => each_value(value, |texts| {
                 read(texts, &self.target, self.kind == Kind::TryDecimal)?.map_err(|misfit| {
                     let (text, target) = (misfit.text, &self.target);
@@ -172,6 +194,7 @@ mod tests {
             (Kind::TryDecimal, &decimal),
             (Kind::Float, &DataType::Float32),
             (Kind::TimeText, &DataType::Utf8View),
+            (Kind::TryBytes, &DataType::Binary),
         ] {
             let made = CastFunction::function(kind, target);
             let found = function(made.name()).expect("a function of that name");

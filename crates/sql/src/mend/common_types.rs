@@ -14,6 +14,7 @@ use datafusion::logical_expr::{Cast, Expr, ExprSchemable};
 use super::conversion::is_text;
 use crate::error::SqlError;
 use crate::syntax::has_nanoseconds;
+use crate::text_bytes::is_bytes;
 use crate::time_units::per_second;
 use crate::words::sql_name;
 
@@ -34,6 +35,8 @@ pub(super) enum Common {
     Timestamp(TimeUnit, Option<Arc<str>>),
     /// Decimals of 76 digits, so many of them behind the point.
     Wide(i8),
+    /// Bytes, beside texts that are read as such.
+    Bytes,
     /// Lists, by their items.
     Items(Box<Common>),
     /// Structs, by their members, and the entries of maps.
@@ -83,6 +86,7 @@ impl Common {
                 let wide = DataType::Decimal256(DECIMAL256_MAX_PRECISION, *scale);
                 ((own.is_integer() || is_decimal(own)) && *own != wide).then_some(wide)
             }
+            (Common::Bytes, own) => is_text(own).then_some(DataType::Binary),
             (Common::Items(common), List(items)) => within(common, items).map(List),
             (Common::Items(common), LargeList(items)) => within(common, items).map(LargeList),
             (Common::Items(common), FixedSizeList(items, length)) => {
@@ -234,8 +238,10 @@ pub(super) fn alike(mut types: Vec<DataType>) -> Vec<DataType> {
 }
 
 fn of_all(types: &[DataType], digits: Vec<Digits>) -> Option<Common> {
+    let is_beside_bytes = |found: &DataType| is_bytes(found) || is_text(found) || found.is_null();
+    let are_bytes = || types.iter().any(is_bytes) && types.iter().any(is_text) && types.iter().all(is_beside_bytes);
     let single = common_of(types.iter().cloned()).or_else(|| with_texts(types)).or_else(|| wide(types, digits));
-    single.or_else(|| match Within::of(types)? {
+    single.or_else(|| are_bytes().then_some(Common::Bytes)).or_else(|| match Within::of(types)? {
         Within::Items(items) => Some(Common::Items(Box::new(shared(items)?))),
         Within::Members(members) => {
             let members = members.into_iter().map(|(name, types)| Member { name, common: shared(types) });

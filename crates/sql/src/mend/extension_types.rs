@@ -29,6 +29,7 @@ use super::intervals::compares;
 use crate::error::SqlError;
 use crate::extension_types::ExtensionType;
 use crate::functions;
+use crate::text_bytes::is_bytes;
 use crate::walk::{PlanWalk, Walk};
 use crate::words::sql_name;
 
@@ -319,20 +320,20 @@ impl Inputs {
             Expr::ScalarFunction(call) if OF_ITEMS.contains(&call.name()) || OF_LISTS.contains(&call.name()) => {
                 self.beside_items(&mut call.args, schema)?
             }
-            Expr::ScalarFunction(call) if call.name() == "to_json" => match call.args.first() {
-                Some(argument) if self.type_of(argument) == Some(ExtensionType::Json) => {
-                    expr = argument.clone();
-                    true
-                }
-                _ => false,
-            },
+            Expr::ScalarFunction(call)
+                if call.name() == "to_json"
+                    && call
+                        .args
+                        .first()
+                        .is_some_and(|argument| self.type_of(argument) == Some(ExtensionType::Json)) =>
+            {
+                expr = std::mem::take(&mut call.args[0]);
+                true
+            }
             Expr::ScalarFunction(call) if OF_JSON.contains(&call.name()) => {
                 let mut changed = false;
                 for argument in &mut call.args {
-                    if self.type_of(argument) == Some(ExtensionType::Json) {
-                        changed = true;
-                        *argument = functions::as_it_is(std::mem::take(argument));
-                    }
+                    changed |= self.json_as_it_is(argument, schema)?;
                 }
                 changed
             }
@@ -348,6 +349,37 @@ impl Inputs {
             _ => false,
         };
         Ok(Transformed::new_transformed(expr, changed))
+    }
+
+    /// Marks JSON, within lists and structs that are written out too, as what JSON has as it is.
+    fn json_as_it_is(&self, expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
+        if self.type_of(expr) == Some(ExtensionType::Json) {
+            *expr = functions::as_it_is(std::mem::take(expr));
+            return Ok(true);
+        }
+        let mut changed = false;
+        match expr {
+            Expr::Alias(alias) => changed = self.json_as_it_is(&mut alias.expr, schema)?,
+            Expr::ScalarFunction(call) if call.name() == "named_struct" => {
+                for member in call.args.iter_mut().skip(1).step_by(2) {
+                    changed |= self.json_as_it_is(member, schema)?;
+                }
+            }
+            Expr::ScalarFunction(call) if call.name() == "make_array" => {
+                let mut items = call.args.clone();
+                for item in &mut items {
+                    changed |= self.json_as_it_is(item, schema)?;
+                }
+                // Items keep one type.
+                let types = items.iter().map(|item| item.get_type(schema)).collect::<Result<Vec<_>>>()?;
+                changed &= types.windows(2).all(|pair| pair[0] == pair[1]);
+                if changed {
+                    call.args = items;
+                }
+            }
+            _ => {}
+        }
+        Ok(changed)
     }
 
     /// A value and the column of a subquery that it is compared with.
@@ -548,9 +580,7 @@ fn read(expr: Expr, to: ExtensionType, schema: &DFSchema) -> Result<Expr> {
 
 /// Refuses what no UUID is read from.
 fn check_read(from: &DataType, to: ExtensionType) -> Result<()> {
-    use DataType::{Binary, BinaryView, FixedSizeBinary, LargeBinary};
-    let is_bytes = matches!(from, Binary | BinaryView | LargeBinary | FixedSizeBinary(_));
-    match to == ExtensionType::Json || from.is_null() || is_text(from) || is_bytes {
+    match to == ExtensionType::Json || from.is_null() || is_text(from) || is_bytes(from) {
         true => Ok(()),
         false => {
             let (to, from) = (to.name(), sql_name(from));

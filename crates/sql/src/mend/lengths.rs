@@ -148,14 +148,6 @@ fn in_seconds(spans: &ArrayRef) -> Result<Float64Array> {
     }))
 }
 
-/// Durations as people read them, days and time; none for what is none, or is too long for days.
-pub fn shown_durations(array: &ArrayRef) -> Option<ArrayRef> {
-    let is_duration = matches!(array.data_type(), DataType::Duration(_));
-    is_duration
-        .then(|| lengths(array).and_then(|lengths| in_days(&lengths)).ok())?
-        .map(|spans| Arc::new(spans) as ArrayRef)
-}
-
 /// Lengths as days and time, both of one sign.
 fn in_days(lengths: &Decimal128Array) -> Result<IntervalMonthDayNanoArray> {
     lengths.try_unary(|length| {

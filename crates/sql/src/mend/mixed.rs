@@ -20,6 +20,8 @@
 //! without nanoseconds a date becomes one of the finest of their units, and a text one of microseconds, in the same
 //! places; a constant text with more digits keeps them. `date_part` reads a text as one of microseconds, too.
 //!
+//! Texts beside bytes are bytes, in the same places.
+//!
 //! Roots, logarithms and functions of angles are of doubles, as in PostgreSQL and DuckDB: DataFusion computes those of
 //! a REAL in its precision.
 //!

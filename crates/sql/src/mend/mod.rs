@@ -15,6 +15,7 @@ mod arithmetic;
 mod averages;
 mod bits;
 mod bounds;
+mod byte_texts;
 pub(crate) mod calendar;
 mod canonical;
 pub(crate) mod cast_functions;
@@ -101,6 +102,7 @@ mod unordered_casts;
 pub(crate) mod variances;
 mod views;
 pub(crate) mod wall_texts;
+mod whole_decimals;
 mod whole_times;
 mod zones;
 
@@ -127,7 +129,6 @@ use crate::walk::{PlanWalk, Walk};
 pub(crate) use distinct_sums::DistinctTotal;
 pub(crate) use grouping_sets::FinestSets;
 pub(crate) use joins::{optimizer_rules, physical_optimizer_rules};
-pub use lengths::shown_durations;
 pub(crate) use type_names::TypeNames;
 
 /// The rules that analyse plans: what coercion would do wrong, DataFusion's, then what looks at coerced types.
@@ -143,6 +144,7 @@ pub(crate) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     rules.insert(0, Arc::new(decimals::LiteralDigits));
     rules.insert(0, Arc::new(zones::NamedZones));
     rules.insert(0, Arc::new(extension_types::ExtensionTypes));
+    rules.insert(0, Arc::new(byte_texts::ByteTexts));
     rules.insert(0, Arc::new(finer_operands::FinerOperands));
     rules.insert(0, Arc::new(recursion::TypesOfSteps));
     rules.insert(0, Arc::new(ordered_inputs::OrderedInputs));

@@ -3,11 +3,11 @@
 //! The defect: arrow's writer of JSON (59) writes NULL for NaN and the infinities, and both writers of text write bytes
 //! as digits that are read back as text; of dates and times past the calendar that of JSON writes the text of an error.
 //! Here bytes are refused, and a value that is no number, or that no calendar has, ends the statement. The writer of
-//! CSV refuses lists, structs and maps, which are written as their texts.
+//! CSV refuses lists, structs and maps, which are written as their texts. Intervals are written as casts write them.
 //!
 //! It goes when the writers refuse what they cannot write, and that of CSV writes lists.
 
-use arrow::array::{Array, AsArray, downcast_dictionary_array};
+use arrow::array::{Array, AsArray, downcast_dictionary_array, new_empty_array};
 use arrow::datatypes::{DataType, FieldRef, Float16Type, Float32Type, Float64Type};
 use datafusion::common::{Column, Result};
 use datafusion::error::DataFusionError;
@@ -18,7 +18,9 @@ use datafusion::logical_expr::{
 
 use crate::error::SqlError;
 use crate::mend::calendar::beyond;
-use crate::nested_texts::is_nested;
+use crate::nested_texts::{is_nested, with_texts_of_intervals};
+use crate::text_bytes::is_bytes;
+use crate::time_texts::is_interval;
 use crate::words::sql_name;
 
 /// The rows of `input`, each value of which a format (by its extension) has a word for.
@@ -34,14 +36,16 @@ pub(super) fn lossless(input: LogicalPlan, format: &str) -> crate::error::Result
         )));
     }
     let is_csv = format == "csv";
-    if is_csv && !schema.fields().iter().any(|field| is_nested(field.data_type())) {
+    // The writers have a text of their own for intervals.
+    let is_text = |field: &FieldRef| is_nested(field.data_type()) || is_interval(field.data_type());
+    if is_csv && !schema.fields().iter().any(is_text) {
         return Ok(input);
     }
     // Types are settled when the plan is analysed: any column may become one of floats or dates.
     let of_sink = |(column, field): (Column, &FieldRef)| {
         let value = Expr::Column(column.clone());
         let written = match is_csv {
-            true if is_nested(field.data_type()) => cast(value, DataType::Utf8),
+            true if is_text(field) => cast(value, DataType::Utf8),
             true => return value,
             false => ScalarUDF::from(Writable::new(&column.name)).call(vec![value]),
         };
@@ -49,11 +53,6 @@ pub(super) fn lossless(input: LogicalPlan, format: &str) -> crate::error::Result
     };
     let columns: Vec<Expr> = schema.columns().into_iter().zip(schema.fields()).map(of_sink).collect();
     Ok(LogicalPlanBuilder::from(input).project(columns)?.build()?)
-}
-
-fn is_bytes(kind: &DataType) -> bool {
-    use DataType::{Binary, BinaryView, FixedSizeBinary, LargeBinary};
-    matches!(kind, Binary | LargeBinary | BinaryView | FixedSizeBinary(_))
 }
 
 /// Whether a type or one within it is of a kind.
@@ -115,7 +114,7 @@ fn has(array: &dyn Array, is_sought: &dyn Fn(&dyn Array) -> bool) -> bool {
     }
 }
 
-/// Its argument, or an error where JSON has no word for a value of it.
+/// Its argument with intervals as texts, or an error where JSON has no word for a value of it.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Writable {
     column: String,
@@ -139,7 +138,8 @@ impl ScalarUDFImpl for Writable {
     }
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
-        Ok(arguments.first().cloned().unwrap_or(DataType::Null))
+        let values = new_empty_array(arguments.first().unwrap_or(&DataType::Null));
+        Ok(with_texts_of_intervals(&values)?.data_type().clone())
     }
 
     fn invoke_with_args(&self, mut arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -152,7 +152,7 @@ impl ScalarUDFImpl for Writable {
         };
         match reason {
             Some(reason) => Err(DataFusionError::Execution(reason)),
-            None => Ok(value),
+            None => Ok(ColumnarValue::Array(with_texts_of_intervals(&value.to_array(rows)?)?)),
         }
     }
 }

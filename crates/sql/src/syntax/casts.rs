@@ -1,8 +1,8 @@
 //! Casts that are functions, and constants of bytes.
 //!
 //! `x::uuid` and `x::json` are functions that read texts ([`crate::extension_types`]), as TRY_CAST to such a type is
-//! one. A constant text that is cast to bytes has its escapes: `BLOB '\xAA'` is one byte, as in DuckDB,
-//! and `BYTEA '\xAABB'` two, as in PostgreSQL.
+//! one. A constant that is cast to BYTEA may have PostgreSQL's form: `BYTEA '\xAABB'` is two bytes. Other texts are
+//! read as BLOB has them ([`crate::text_bytes`]).
 
 use datafusion::sql::sqlparser::ast::{
     CastKind, DataType, Expr, FunctionArg, FunctionArgExpr, TypedString, Value, ValueWithSpan,
@@ -69,32 +69,15 @@ fn of_text(name: &str, value: Expr) -> Expr {
     call(name, vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(value))])
 }
 
-/// The bytes of a constant with escapes.
+/// The bytes of a constant in PostgreSQL's form, as digits; none of another constant.
 fn bytes(data_type: &DataType, value: &Value) -> Result<Option<Value>> {
-    let Value::SingleQuotedString(text) = value else { return Ok(None) };
-    let refused = || SqlError::Execution(format!("'{text}' has an escape that is none; a byte is \\x and two digits"));
-    let is_hexadecimal = |digits: &str| digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-    let digits = match data_type {
-        DataType::Bytea if text.starts_with("\\x") => Some(&text[2..])
-            .filter(|digits| digits.len().is_multiple_of(2) && is_hexadecimal(digits))
-            .ok_or_else(refused)?
-            .to_string(),
-        DataType::Blob(None) if text.contains("\\x") => {
-            let (mut digits, mut rest) = (String::new(), text.as_str());
-            while let Some(first) = rest.chars().next() {
-                if let Some(escape) = rest.strip_prefix("\\x") {
-                    digits.push_str(escape.get(..2).filter(|byte| is_hexadecimal(byte)).ok_or_else(refused)?);
-                    rest = &escape[2..];
-                } else {
-                    digits.extend(first.encode_utf8(&mut [0; 4]).bytes().map(|byte| format!("{byte:02x}")));
-                    rest = &rest[first.len_utf8()..];
-                }
-            }
-            digits
-        }
-        _ => return Ok(None),
-    };
-    Ok(Some(Value::HexStringLiteral(digits)))
+    let (DataType::Bytea, Value::SingleQuotedString(text)) = (data_type, value) else { return Ok(None) };
+    let Some(digits) = text.strip_prefix("\\x") else { return Ok(None) };
+    if !digits.len().is_multiple_of(2) || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        let reason = format!("'{text}' has an escape that is none; bytes are \\x and two digits for each");
+        return Err(SqlError::Execution(reason));
+    }
+    Ok(Some(Value::HexStringLiteral(digits.to_string())))
 }
 
 /// The name of a type as CAST takes it; none if it cannot be written.

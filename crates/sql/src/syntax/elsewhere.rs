@@ -6,6 +6,7 @@
 use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName};
 
+use super::functions::function_names;
 use super::stored;
 use crate::error::{Result, SqlError};
 use crate::lexer::{Kind, Token, tokens};
@@ -98,6 +99,18 @@ pub(super) fn as_ours(state: &SessionState, sql: &str) -> Result<Option<String>>
     {
         return Ok(Some(ours.to_string()));
     }
+    if let [show, what, ..] = words.as_slice()
+        && (show.as_str(), what.as_str()) == ("show", "functions")
+    {
+        match (words.get(2).map(String::as_str), &tokens[2..]) {
+            (None, []) => return Ok(Some(functions(state, ""))),
+            (Some("like" | "ilike"), [like, pattern]) => {
+                let pattern = &sql[like.range.start..pattern.range.end];
+                return Ok(Some(functions(state, &format!(" WHERE function_name {pattern}"))));
+            }
+            _ => {}
+        }
+    }
     let described = words.get(..2).map(front).filter(|front| DESCRIBED.contains(&front.as_str()));
     match (described, tokens.get(2..)) {
         (Some(_), Some([open, table, close])) if is_symbol(open, '(') && is_symbol(close, ')') => {
@@ -150,6 +163,18 @@ pub(super) fn as_ours(state: &SessionState, sql: &str) -> Result<Option<String>>
         Some((_, what)) => Err(SqlError::Unsupported(what.to_string())),
         None => Ok(None),
     }
+}
+
+/// The query of SHOW FUNCTIONS: a line for each name. DataFusion shows those that tell their arguments.
+fn functions(state: &SessionState, condition: &str) -> String {
+    let names: Vec<String> = function_names(state).map(|name| format!("'{name}'")).collect();
+    format!(
+        "SELECT * FROM (SELECT DISTINCT routine_name AS function_name, lower(function_type) AS function_type, \
+         description FROM information_schema.routines UNION ALL SELECT DISTINCT n, 'other name', NULL \
+         FROM unnest([{}]) AS other(n) WHERE n NOT IN (SELECT routine_name FROM information_schema.routines)) \
+         AS functions{condition} ORDER BY function_name",
+        names.join(", ")
+    )
 }
 
 /// What a statement of these words alone is read as.
@@ -212,9 +237,7 @@ mod tests {
         assert_eq!(ours("SET a.b = DEFAULT"), Ok(Some("RESET a.b".into())));
         assert_eq!(ours("SET a = 'default'"), Ok(None));
         assert_eq!(ours(" table t ORDER BY a"), Ok(Some(" FROM  t ORDER BY a".into())));
-        for sql in
-            ["SELECT 1", "SHOW FUNCTIONS", "SHOW x", "SET a = 1", "CREATE TABLE t (a INT)", "-- nothing", "DESCRIBE t"]
-        {
+        for sql in ["SELECT 1", "SHOW x", "SET a = 1", "CREATE TABLE t (a INT)", "-- nothing", "DESCRIBE t"] {
             assert_eq!(ours(sql), Ok(None), "{sql}");
         }
         for sql in ["BEGIN", "begin transaction", "COMMIT;", "Rollback TO a", "START TRANSACTION", "SAVEPOINT a", "END"]

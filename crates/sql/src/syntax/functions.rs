@@ -50,9 +50,17 @@ struct Rewriting {
 }
 
 /// The names of functions that are read as others.
-pub(crate) fn other_functions() -> impl Iterator<Item = &'static str> {
+fn other_functions() -> impl Iterator<Item = &'static str> {
     let called = |(call, _): &(&'static str, &str)| call.split('(').next().unwrap_or_default();
     RENAMED.iter().map(|(name, _)| *name).chain(REWRITTEN.iter().map(called))
+}
+
+/// The names of all functions of a session, those that are read as others too.
+pub(crate) fn function_names(state: &SessionState) -> impl Iterator<Item = String> {
+    let scalar = state.scalar_functions().keys().chain(state.higher_order_functions().keys());
+    let others = state.aggregate_functions().keys().chain(state.window_functions().keys());
+    let own = scalar.chain(others).chain(state.table_functions().keys()).cloned();
+    own.chain(other_functions().map(str::to_string))
 }
 
 /// [`REWRITTEN`] by name. A line that is no SQL is left out, which a test would see.

@@ -82,7 +82,7 @@ pub(crate) use beside::beside;
 pub(crate) use changes::{column_name, found_table};
 pub(crate) use declared::{Declared, DeclaredKey};
 pub(crate) use dialect::{SessionDialect, parser_of};
-pub(crate) use functions::other_functions;
+pub(crate) use functions::function_names;
 pub(crate) use items::{
     about_repeated_names, distinguish, in_own_names, is_about_repeated_names, result_name, shown_name,
 };

@@ -1,8 +1,8 @@
 //! Decimals, timestamps and intervals of text files, read in a form that has all digits and then made what is declared.
 //!
 //! A decimal is read as its text, of which [`crate::text_decimals`] makes a number as a cast does, and a date or a
-//! timestamp of a CSV file as its text, too ([`crate::text_times`]). A timestamp of a JSON file is read to the
-//! microsecond and rounded. An interval is read as its text, of which Arrow makes one: its readers have none.
+//! timestamp of a CSV file as its text, too ([`crate::text_times`]), bytes and intervals
+//! ([`crate::text_bytes`], [`crate::time_texts`]). A timestamp of a JSON file is read to the microsecond and rounded.
 //!
 //! JSON is opened here ([`super::json`]), since DataFusion's reader takes no number for a text.
 
@@ -30,10 +30,11 @@ use datafusion::physical_plan::{DisplayFormatType, apply_expression_roots};
 use super::form::TextForm;
 use super::json::JsonOpener;
 use crate::error::{A_CSV_FILE, A_JSON_FILE, SqlError};
+use crate::text_bytes::{self, is_bytes};
 use crate::time_units::rounded_to;
 use crate::walk::Walk;
 use crate::words::sql_name;
-use crate::{text_decimals, text_times};
+use crate::{text_decimals, text_times, time_texts};
 use warpcube_column::is_string;
 
 /// Files of text some of whose columns are read in another form.
@@ -165,10 +166,10 @@ pub(crate) fn read_schema(declared: &SchemaRef, form: TextForm) -> SchemaRef {
 
 /// The type that values are read as; none of a type whose texts are read as they are.
 fn read_as(declared: &DataType, form: TextForm) -> Option<DataType> {
-    use DataType::{FixedSizeList, Interval, LargeList, List, Map, Struct, Timestamp};
+    use DataType::{FixedSizeList, LargeList, List, Map, Struct, Timestamp};
     Some(match declared {
-        Interval(_) => DataType::Utf8View,
         decimal if text_decimals::is_read(decimal) => DataType::Utf8View,
+        text if is_bytes(text) || matches!(text, DataType::Interval(_)) => DataType::Utf8View,
         time if form == TextForm::Csv && text_times::is_read(time) => DataType::Utf8View,
         Timestamp(TimeUnit::Second | TimeUnit::Millisecond, zone) => Timestamp(TimeUnit::Microsecond, zone.clone()),
         List(items) => List(read_field(items, form)?),
@@ -224,7 +225,7 @@ impl From<ArrowError> for Failed {
 /// # Errors
 /// The first value that its type does not hold.
 pub(crate) fn declared(values: &ArrayRef, to: &DataType) -> Result<ArrayRef, Failed> {
-    use DataType::{FixedSizeList, Interval, LargeList, List, Map, Struct, Timestamp};
+    use DataType::{FixedSizeList, LargeList, List, Map, Struct, Timestamp};
     let nulls = values.nulls().cloned();
     let within = |place: &str, values: &ArrayRef, field: &FieldRef| {
         declared(values, field.data_type()).map_err(|failed| match failed {
@@ -245,17 +246,19 @@ pub(crate) fn declared(values: &ArrayRef, to: &DataType) -> Result<ArrayRef, Fai
             // What is coarser than microseconds is rounded.
             if fine == *time { read } else { declared(&read, time)? }
         }
-        Timestamp(unit, _) => cast(&rounded_to(values, *unit)?, to)?,
-        Interval(_) => {
-            let texts = cast(values, &DataType::Utf8)?;
-            let read = cast(&texts, to)?;
-            if let Some(row) = (0..texts.len()).find(|row| texts.is_valid(*row) && read.is_null(*row)) {
-                let text = texts.as_string::<i32>().value(row);
-                let reason = format!("'{text}' is no interval, and the column's type is {}", sql_name(to));
+        bytes if is_bytes(bytes) => text_bytes::read(values, bytes, false)?.map_err(|misfit| {
+            Failed::Misfit(Misfit { row: misfit.row, place: String::new(), reason: misfit.reason() })
+        })?,
+        DataType::Interval(_) => {
+            let read = time_texts::intervals(values, to, true)?;
+            if let Some(row) = (0..values.len()).find(|row| values.is_valid(*row) && read.is_null(*row)) {
+                let text = cast(&values.slice(row, 1), &DataType::Utf8)?;
+                let reason = format!("'{}' is no interval", text.as_string::<i32>().value(0));
                 return Err(Failed::Misfit(Misfit { row, place: String::new(), reason }));
             }
             read
         }
+        Timestamp(unit, _) => cast(&rounded_to(values, *unit)?, to)?,
         List(items) => {
             let list = values.as_list::<i32>();
             let inner = within("[]", list.values(), items)?;

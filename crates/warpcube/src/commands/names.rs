@@ -58,15 +58,8 @@ pub(super) fn describe(runner: &mut Runner, name: &str) -> Result<Next> {
 
 /// Lists functions, and names that are read as those of others.
 pub(super) fn functions(runner: &mut Runner, name: &str) -> Result<Next> {
-    let names: Vec<String> = runner.connection.functions().iter().map(|name| format!("'{name}'")).collect();
-    prompt(runner.statement(&format!(
-        "SELECT * FROM (SELECT DISTINCT routine_name AS name, lower(function_type) AS kind, description \
-         FROM information_schema.routines UNION ALL SELECT DISTINCT n, 'other name', NULL \
-         FROM unnest([{}]) AS other(n) WHERE n NOT IN (SELECT routine_name FROM information_schema.routines)) \
-         WHERE true{} ORDER BY name",
-        names.join(", "),
-        matches("name", name)
-    )))
+    let like = if name.is_empty() { String::new() } else { format!(" LIKE {}", pattern(name)) };
+    prompt(runner.statement(&format!("SHOW FUNCTIONS{like}")))
 }
 
 /// Lists databases and their schemas.

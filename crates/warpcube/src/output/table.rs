@@ -12,7 +12,7 @@ use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions, array_value_to_string};
 use comfy_table::presets::{ASCII_MARKDOWN, UTF8_FULL_CONDENSED};
 use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, Width};
-use warpcube_door::writers::{ResultWriter, with_days};
+use warpcube_door::writers::ResultWriter;
 use warpcube_sql::{Expanded, Format, shown_values};
 
 use super::Layout;
@@ -197,7 +197,7 @@ impl ResultWriter for TableWriter {
     fn write(&mut self, batch: &RecordBatch) -> io::Result<()> {
         let keep = batch.num_rows().min(self.cap - self.kept);
         if keep > 0 {
-            self.batches.push(with_days(&batch.slice(0, keep)).map_err(io::Error::other)?);
+            self.batches.push(batch.slice(0, keep));
         }
         self.kept += keep;
         self.rows += batch.num_rows();

@@ -113,7 +113,9 @@ fn attached_catalogs_have_names_of_their_own() {
     assert_eq!(run(&place, &[], made).ok(), "m\n3\n");
     let gone = run(&place, &[], "ATTACH 'c' AS k; DETACH k; SELECT n FROM k.v");
     assert!(gone.error(1).contains("k"));
-    assert!(run(&place, &[], "DETACH warpcube").error(1).contains("no catalog 'warpcube' was attached"));
+    let used = run(&place, &[], "ATTACH 'c' AS k; USE k; DETACH k").error(1);
+    assert!(used.contains("catalog 'k' is in use; USE another one first, as USE warpcube"), "{used}");
+    assert!(run(&place, &[], "DETACH other").error(1).contains("no catalog 'other' was attached"));
     assert!(run(&place, &[], "ATTACH 'new' AS public").error(1).contains("'public' is there already"));
     assert!(!place.path("new").exists(), "a refused ATTACH makes no folder");
     let temporary = run(&place, &["c"], "CREATE TEMP TABLE own (a INT); CREATE VIEW of_own AS SELECT a FROM own");

@@ -130,7 +130,10 @@ fn backslash_commands_in_scripts() {
     let near = place.input(&[], ".tabels").error(1);
     assert_eq!(near, "stdin:1: CLI-005 there is no command '.tabels'; did you mean .tables?");
     let functions = place.input(&["--format", "csv"], "\\df regexp_extr*").ok();
-    assert_eq!(functions, "name,kind,description\nregexp_extract,other name,\nregexp_extract_all,scalar,\n");
+    assert_eq!(
+        functions,
+        "function_name,function_type,description\nregexp_extract,other name,\nregexp_extract_all,scalar,\n"
+    );
 }
 
 #[test]
@@ -141,6 +144,19 @@ fn tables_and_texts_have_times_without_a_letter_between() {
     assert!(table.contains("| 2024-01-01 10:00:00.5 | 2024-01-01 00:00:00 |"), "{table}");
     let csv = place.run(&["--format", "csv", "-c", sql]).ok();
     assert_eq!(csv, "ts,s\n2024-01-01T10:00:00.500,2024-01-01 00:00:00\n");
+}
+
+#[test]
+fn intervals_have_one_text_in_all_formats() {
+    let place = Place::new();
+    let sql = "SELECT age(TIMESTAMP '2024-01-28', TIMESTAMP '1980-04-01') AS a, [INTERVAL '36 hours'] AS l, \
+               TIMESTAMP '2024-01-03' - TIMESTAMP '2024-01-01 12:00' AS d";
+    let in_format = |format: &str| place.run(&["--format", format, "-c", sql]).ok();
+    let table = in_format("markdown");
+    assert!(table.contains("| 43 years 9 mons 27 days | ['36:00:00'] | 1 day 12:00:00 |"), "{table}");
+    assert_eq!(in_format("csv"), "a,l,d\n43 years 9 mons 27 days,['36:00:00'],1 day 12:00:00\n");
+    let object = "{\"a\":\"43 years 9 mons 27 days\",\"l\":[\"36:00:00\"],\"d\":\"1 day 12:00:00\"}\n";
+    assert_eq!(in_format("ndjson"), object);
 }
 
 #[test]

@@ -117,11 +117,11 @@ impl Conflict {
             Conflict::Ignore(_) => String::new(),
             Conflict::Replace => {
                 let set = |name: &String| format!("{} = {}", quoted(name), excluded(name));
-                let rest: Vec<String> = columns.iter().filter(|name| !key.contains(name)).map(set).collect();
-                match rest.is_empty() {
-                    true => String::new(),
-                    false => format!("WHEN MATCHED THEN UPDATE SET {} ", rest.join(", ")),
-                }
+                let rest: Vec<&String> = columns.iter().filter(|name| !key.contains(name)).collect();
+                // A row of its key alone is replaced by itself: it counts, and RETURNING has it.
+                let replaced = if rest.is_empty() { key.iter().collect() } else { rest };
+                let replaced: Vec<String> = replaced.into_iter().map(set).collect();
+                format!("WHEN MATCHED THEN UPDATE SET {} ", replaced.join(", "))
             }
             Conflict::Update(_, update) => {
                 let DoUpdate { assignments, selection } = update.as_ref();

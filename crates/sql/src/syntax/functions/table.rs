@@ -297,8 +297,8 @@ pub(super) const REWRITTEN: [(&str, &str); 137] = [
     ("second($1)", "CAST(floor(date_part('second', $1)) AS BIGINT)"),
     (
         "strftime($1, $2)",
-        "to_char($1, replace(replace(replace(replace(replace($2, '%%', chr(1)), '%f', '%6f'), '%g', '%3f'), \
-         '%n', '%9f'), chr(1), '%%'))",
+        "to_char($1, replace(replace(replace(replace(replace(replace(replace($2, '%%', chr(1)), '%c', '%x %X'), \
+         '%x', '%Y-%m-%d'), '%f', '%6f'), '%g', '%3f'), '%n', '%9f'), chr(1), '%%'))",
     ),
     ("string_agg($1)", "string_agg($1, ',')"),
     (
