@@ -13,6 +13,7 @@ mod asof;
 mod literals;
 mod members;
 mod nested_statements;
+mod pivot_tokens;
 mod pivots;
 mod prefix_aliases;
 mod records;
@@ -61,6 +62,7 @@ pub(super) fn read_for(tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
     literals::joined(tokens)?;
     using_sample::as_table_sample(tokens)?;
     tokens::read_for(tokens)?;
+    pivot_tokens::settle(tokens);
     prefix_aliases::behind_items(tokens);
     nested_statements::as_queries(tokens);
     Ok(())
