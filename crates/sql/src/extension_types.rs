@@ -54,6 +54,9 @@ impl ExtensionType {
         match sql_type {
             SqlType::Uuid => Some(ExtensionType::Uuid),
             SqlType::JSON | SqlType::JSONB => Some(ExtensionType::Json),
+            SqlType::Custom(name, parameters) if parameters.is_empty() => {
+                name.to_string().eq_ignore_ascii_case("guid").then_some(ExtensionType::Uuid)
+            }
             _ => None,
         }
     }

@@ -228,6 +228,14 @@ fn check_value(format: &str, name: &str, value: &str) -> Result<()> {
     }
 }
 
+/// A character by its escape, which SQL's texts do not read.
+pub(crate) fn character(text: &str) -> &str {
+    match text {
+        "\\t" => "\t",
+        other => other,
+    }
+}
+
 /// The levels of a compression.
 fn levels(compression: &str) -> Result<Range> {
     match compression {

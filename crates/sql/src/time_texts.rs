@@ -163,13 +163,115 @@ pub(crate) fn intervals(texts: &ArrayRef, target: &DataType, may_fail: bool) -> 
 
 /// The text of an interval as Arrow reads it, in units without signs of plus; none if it is one.
 pub(crate) fn in_units(text: &str) -> Option<String> {
-    let units = without_clock(text);
-    let told = units.as_deref().unwrap_or(text);
-    let bare = |word: &str| word.strip_prefix('+').unwrap_or(word).to_string();
-    match told.contains('+') {
-        true => Some(told.split_whitespace().map(bare).collect::<Vec<_>>().join(" ")),
-        false => units,
+    let trimmed = text.trim();
+    if let Some(units) = of_iso(trimmed) {
+        return Some(units);
     }
+    // PostgreSQL writes `@ 1 day ago` in one of its styles.
+    let (rest, is_ago) = match trimmed.rsplit_once(char::is_whitespace) {
+        Some((rest, last)) if last.eq_ignore_ascii_case("ago") => (rest, true),
+        _ => (trimmed, false),
+    };
+    let rest = rest.strip_prefix('@').unwrap_or(rest).trim_start();
+    let years = with_years(rest);
+    let clock = without_clock(years.as_deref().unwrap_or(rest)).or(years);
+    let told = clock.as_deref().unwrap_or(rest);
+    if !is_ago && !told.contains('+') && rest.len() == trimmed.len() {
+        return clock;
+    }
+    let word = |word: &str| {
+        let bare = word.strip_prefix('+').unwrap_or(word);
+        let is_number = bare.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '-' | '.'));
+        match (is_ago && is_number, bare.strip_prefix('-')) {
+            (false, _) => bare.to_string(),
+            (true, Some(positive)) => positive.to_string(),
+            (true, None) => format!("-{bare}"),
+        }
+    };
+    Some(told.split_whitespace().map(word).collect::<Vec<_>>().join(" "))
+}
+
+/// The text of an interval by ISO 8601, `P1Y2M3DT4H5M6.5S` or `P0001-02-03T04:05:06`, in units; none of another one.
+fn of_iso(text: &str) -> Option<String> {
+    let (outer, rest) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    let parts = rest.strip_prefix(['P', 'p'])?;
+    let (date, time) = parts.split_once(['T', 't']).unwrap_or((parts, ""));
+    let mut units = Vec::new();
+    let mut put = |number: &str, unit: &str| {
+        let number = number.strip_prefix('+').unwrap_or(number);
+        let (is_negative, digits) = match number.strip_prefix('-') {
+            Some(digits) => (true, digits),
+            None => (false, number),
+        };
+        let sign = if is_negative != outer { "-" } else { "" };
+        let is_number = digits.bytes().all(|digit| digit.is_ascii_digit() || digit == b'.')
+            && digits.bytes().any(|digit| digit.is_ascii_digit());
+        units.push(format!("{sign}{digits} {unit}"));
+        is_number.then_some(())
+    };
+    let listed = |part: &str, separator: char| {
+        let numbers: Vec<String> = part.split(separator).map(String::from).collect();
+        (numbers.len() == 3).then_some(numbers)
+    };
+    const OF_DATE: [(char, &str); 4] = [('Y', "years"), ('M', "mons"), ('W', "weeks"), ('D', "days")];
+    const OF_TIME: [(char, &str); 3] = [('H', "hours"), ('M', "minutes"), ('S', "seconds")];
+    for (part, known, separator) in [(date, OF_DATE.as_slice(), '-'), (time, OF_TIME.as_slice(), ':')] {
+        if let Some(numbers) = listed(part, separator).filter(|_| !part.ends_with(char::is_alphabetic)) {
+            let names = known.iter().filter(|(letter, _)| *letter != 'W');
+            numbers.iter().zip(names).try_for_each(|(number, (_, unit))| put(number, unit))?;
+            continue;
+        }
+        let mut rest = part;
+        while !rest.is_empty() {
+            let end = rest.find(|c: char| c.is_ascii_alphabetic())?;
+            let letter = rest[end..].chars().next()?.to_ascii_uppercase();
+            let (_, unit) = known.iter().find(|(known, _)| *known == letter)?;
+            put(&rest[..end], unit)?;
+            rest = &rest[end + 1..];
+        }
+    }
+    (!units.is_empty()).then(|| units.join(" "))
+}
+
+/// The text of an interval whose first word is one of years and months, `1-2`; none of another one.
+fn with_years(text: &str) -> Option<String> {
+    let (first, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let (sign, bare) = match first.strip_prefix('-') {
+        Some(bare) => ("-", bare),
+        None => ("", first.strip_prefix('+').unwrap_or(first)),
+    };
+    let (years, months) = digits(bare)?;
+    let (months, behind) = digits(months.strip_prefix('-')?)?;
+    behind.is_empty().then(|| format!("{sign}{years} years {sign}{months} mons {rest}").trim_end().to_string())
+}
+
+/// The text of an interval of several fields, `'1-2' YEAR TO MONTH`, in units; none of a text that is not of these.
+pub(crate) fn of_fields(text: &str, first: &str, last: &str) -> Option<String> {
+    const FIELDS: [&str; 4] = ["DAY", "HOUR", "MINUTE", "SECOND"];
+    let text = text.trim();
+    let (sign, bare) = match text.strip_prefix('-') {
+        Some(bare) => ("-", bare),
+        None => ("", text.strip_prefix('+').unwrap_or(text)),
+    };
+    let is_number = |number: &&str| !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit());
+    if (first, last) == ("YEAR", "MONTH") {
+        return match is_number(&bare) {
+            true => Some(format!("{sign}{bare} mons")),
+            false => with_years(text).filter(|_| !text.contains(char::is_whitespace)),
+        };
+    }
+    let place = |field: &str| FIELDS.iter().position(|known| *known == field);
+    let fields = FIELDS.get(place(first)?..=place(last)?)?;
+    let numbers: Vec<&str> = bare.split([' ', ':']).collect();
+    let fields = if numbers.len() == 1 { &fields[fields.len() - 1..] } else { fields };
+    let (seconds, whole) = numbers.split_last()?;
+    let is_last = is_number(seconds) || last == "SECOND" && seconds.parse::<f64>().is_ok();
+    let is_list = numbers.len() == fields.len() && whole.iter().all(is_number) && is_last;
+    let unit = |(number, field): (&&str, &&str)| format!("{sign}{number} {}s", field.to_lowercase());
+    is_list.then(|| numbers.iter().zip(fields).map(unit).collect::<Vec<_>>().join(" "))
 }
 
 /// The text of an interval in units; none if it has no time of a clock.
@@ -232,8 +334,29 @@ mod tests {
             ("-1 years +3 days", Some("-1 years 3 days")),
             ("1 day 4:5:6x", None),
             ("4:5:6.x", None),
+            ("1-2", Some("1 years 2 mons")),
+            ("-1-2 3 4:05", Some("-1 years -2 mons 3 days 4 hours 05 minutes 0 seconds")),
+            ("P1Y2M3W4DT5H6M7.5S", Some("1 years 2 mons 3 weeks 4 days 5 hours 6 minutes 7.5 seconds")),
+            ("-P1DT-2H", Some("-1 days 2 hours")),
+            ("P0001-02-03T04:05:06", Some("0001 years 02 mons 03 days 04 hours 05 minutes 06 seconds")),
+            ("PT", None),
+            ("P1X", None),
+            ("@ 1 day -2 hours ago", Some("-1 day 2 hours")),
+            ("1 day 02:00 ago", Some("-1 day -02 hours -00 minutes -0 seconds")),
         ] {
             assert_eq!(in_units(text).as_deref(), expected, "{text}");
+        }
+        for (text, first, last, expected) in [
+            ("1-2", "YEAR", "MONTH", Some("1 years 2 mons")),
+            ("-3", "YEAR", "MONTH", Some("-3 mons")),
+            ("1 2", "DAY", "HOUR", Some("1 days 2 hours")),
+            ("1 2:03:04.5", "DAY", "SECOND", Some("1 days 2 hours 03 minutes 04.5 seconds")),
+            ("3:04", "MINUTE", "SECOND", Some("3 minutes 04 seconds")),
+            ("3:04", "HOUR", "MINUTE", Some("3 hours 04 minutes")),
+            ("3:04:05", "HOUR", "MINUTE", None),
+            ("1 day", "HOUR", "MINUTE", None),
+        ] {
+            assert_eq!(of_fields(text, first, last).as_deref(), expected, "{text} {first} TO {last}");
         }
     }
 }

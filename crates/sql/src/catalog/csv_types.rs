@@ -6,7 +6,7 @@
 //! files of up to [`WHOLE`] bytes in whole, of others the front and pieces all over. What the user says is not looked
 //! for. Files of a table that are not written alike are an error.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -123,7 +123,7 @@ pub(super) fn infer(state: &dyn Session, command: &CreateExternalTable, dialects
     let all: Option<Vec<&Dialect>> = dialects.iter().map(|(_, dialect)| dialect.as_deref()).collect();
     let Some((all, first)) = all.and_then(|all| Some((all.clone(), *all.first()?))) else { return Ok(None) };
     let names: Vec<String> = match has_header {
-        true => first.first.clone(),
+        true => distinct(&first.first),
         false => (1..=first.kinds.len()).map(|column| format!("column_{column}")).collect(),
     };
     let width = |dialect: &Dialect| dialect.kinds.len();
@@ -137,14 +137,12 @@ pub(super) fn infer(state: &dyn Session, command: &CreateExternalTable, dialects
         );
         return Err(SqlError::FileFormat { path: shown(path), reason });
     }
-    // Names that are not there or there twice, and lines of several lengths, are the reader's to refuse or to take.
+    // Names that are not there, and lines of several lengths, are the reader's to refuse or to take.
     let is_wide = |dialect: &Dialect| dialect.kinds.len() == names.len() && dialect.first.len() == names.len();
-    let distinct = names.iter().collect::<BTreeSet<_>>();
-    if distinct.len() < names.len() || distinct.contains(&String::new()) || !all.iter().all(|dialect| is_wide(dialect))
-    {
+    if names.contains(&String::new()) || !all.iter().all(|dialect| is_wide(dialect)) {
         return Ok(None);
     }
-    let other_name = |dialect: &&Dialect| dialect.first.iter().zip(&names).position(|(own, name)| own != name);
+    let other_name = |dialect: &&Dialect| dialect.first.iter().zip(&first.first).position(|(own, name)| own != name);
     let unlike =
         dialects.iter().zip(&all).filter(|_| has_header).find_map(|(file, it)| Some((file, it, other_name(it)?)));
     if let Some(((path, _), dialect, column)) = unlike {
@@ -168,6 +166,24 @@ pub(super) fn infer(state: &dyn Session, command: &CreateExternalTable, dialects
     };
     let field = |(column, name): (usize, &String)| Field::new(name, kinds(column).data_type(), true);
     Ok(Some(Schema::new(names.iter().enumerate().map(field).collect::<Vec<_>>())))
+}
+
+/// Names of columns, of which a later one that a column has already gets a number, as in DuckDB.
+pub(super) fn distinct(names: &[String]) -> Vec<String> {
+    let mut taken: HashSet<String> = HashSet::new();
+    let mut named = Vec::with_capacity(names.len());
+    for name in names {
+        let mut own = name.clone();
+        for number in 1.. {
+            if !taken.contains(&own) && (own == *name || !names.contains(&own)) {
+                break;
+            }
+            own = format!("{name}_{number}");
+        }
+        taken.insert(own.clone());
+        named.push(own);
+    }
+    named
 }
 
 /// Refuses files with texts of a zone for columns that are declared without one: their reader would move them to UTC.

@@ -175,12 +175,12 @@ fn is_among_temporary(state: &SessionState, definition: &DdlStatement) -> Result
     };
     let name = match definition {
         DdlStatement::CreateMemoryTable(table) => return Ok(is_among(&table.name)),
-        DdlStatement::CreateView(view) => &view.name,
+        DdlStatement::CreateView(view) => return Ok(is_among(&view.name)),
         DdlStatement::CreateExternalTable(table) => &table.name,
         _ => return Ok(false),
     };
     match is_among(name) {
-        true => Err(SqlError::Unsupported(format!("'{name}', a view or a table over files that is temporary"))),
+        true => Err(SqlError::Unsupported(format!("'{name}', a table over files that is temporary"))),
         false => Ok(false),
     }
 }

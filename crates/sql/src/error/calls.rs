@@ -86,12 +86,21 @@ fn no_such_call(text: &str) -> Option<String> {
     let (_, candidates) = rest.split_once("Candidate functions:")?;
     // A function that checks its arguments itself has no candidates that say anything.
     let is_said = |line: &&str| !line.is_empty() && !line.contains("UserDefined");
-    let mut candidates: Vec<String> = candidates.lines().map(str::trim).filter(is_said).map(types_in_sql).collect();
+    let mut candidates: Vec<String> = candidates.lines().map(str::trim).filter(is_said).map(candidate).collect();
     candidates.dedup();
     if candidates.is_empty() {
         return Some(format!("{call} does not exist; the function takes other arguments"));
     }
     Some(format!("{call} does not exist; there are {}; a CAST may be missing", candidates.join(", ")))
+}
+
+/// A form of a function with SQL's names of types, families of types included.
+fn candidate(form: &str) -> String {
+    let told = types_in_sql(form);
+    let Some((name, arguments)) = told.split_once('(') else { return told };
+    let families = [("Decimal", "DECIMAL"), ("Duration", "INTERVAL"), ("Interval", "INTERVAL")];
+    let arguments = families.iter().fold(arguments.to_string(), |told, (theirs, ours)| told.replace(theirs, ours));
+    format!("{name}({arguments}")
 }
 
 /// What is to be known of `@@name`, which nothing answers.

@@ -48,6 +48,10 @@ pub(super) fn in_words(text: &str) -> String {
     if let Some(expression) = between("Cannot coerce arithmetic expression ", " to valid types") {
         return format!("there is no {expression}; a CAST may be missing");
     }
+    // All that the formatter of times says.
+    if text == "Format error" {
+        return "a pattern of times has a code that is none; there are %Y, %m, %d, %H, %M and %S".into();
+    }
     if let Some(name) = between("'", "' is not a variable which can be viewed with 'SHOW'") {
         return format!("there is no setting or table '{name}' to show; SHOW ALL lists settings, SHOW TABLES tables");
     }

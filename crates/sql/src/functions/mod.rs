@@ -7,6 +7,7 @@
 //! Functions that are no more than a name or an expression of others are lines of the table in [`crate::syntax`].
 
 mod digests;
+mod elements;
 mod format;
 mod json;
 mod json_changes;
@@ -52,6 +53,7 @@ use crate::extension_types::ExtensionType;
 use crate::words::sql_name;
 
 pub(crate) use digests::{url_decoded, uuid_of_bytes};
+pub(crate) use elements::functions as of_elements;
 pub(crate) use json::leads_to_several;
 pub(crate) use pattern::{is_pattern, read as read_by_pattern, to_char};
 pub(crate) use reduce::function as list_reduce;

@@ -75,6 +75,7 @@ pub(super) const ALL: &[Own] = &[
     }),
     Own::new("timezone_hour", &[Time], Long, |args| args.integers(|row| Ok(Some(offset(args, row)? / 3_600)))),
     Own::new("timezone_minute", &[Time], Long, |args| args.integers(|row| Ok(Some(offset(args, row)? % 3_600 / 60)))),
+    Own::new("timezone_offset", &[Time], Long, |args| args.integers(|row| Ok(Some(offset(args, row)?)))),
     Own::new("to_centuries", &[Long], Interval, |args| parts(args, 1_200, 0)),
     Own::new("to_days", &[Long], Interval, |args| parts(args, 0, 1)),
     Own::new("to_decades", &[Long], Interval, |args| parts(args, 120, 0)),

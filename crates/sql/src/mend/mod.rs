@@ -193,7 +193,8 @@ pub(crate) fn register(context: &SessionContext) {
     context.register_udf(timezone::function(state.config_options()));
     microseconds::register(context);
     functions::functions().for_each(|udf| context.register_udf(udf));
-    context.register_higher_order_function(Arc::new(functions::list_reduce()));
+    let of_lists = functions::of_elements().into_iter().chain([functions::list_reduce()]);
+    of_lists.for_each(|function| context.register_higher_order_function(Arc::new(function)));
     domains::functions(&state)
         .into_iter()
         .chain(arguments::functions(&state))

@@ -40,14 +40,7 @@ impl TypeNames {
 
     /// The type of maps, with the names of members that the function `map` gives them.
     fn map(&self, key: &SqlType, value: &SqlType) -> Result<DataType> {
-        let names = NamesAlone { names: self.clone(), options: self.options() };
-        let column = |name: &str, data_type: &SqlType| ColumnDef {
-            name: Ident::new(name),
-            data_type: data_type.clone(),
-            options: Vec::new(),
-        };
-        let members = SqlToRel::new(&names).build_schema(vec![column("key", key), column("value", value)])?;
-        let [key, value] = [0, 1].map(|at| members.field(at).clone());
+        let [key, value] = [self.field("key", key)?, self.field("value", value)?];
         // What a key is compared with is no view, and not coerced.
         let key = match key.data_type() {
             DataType::Utf8View => key.with_data_type(DataType::Utf8),
@@ -55,6 +48,13 @@ impl TypeNames {
         };
         let entries = DataType::Struct(Fields::from(vec![key.with_nullable(false), value]));
         Ok(DataType::Map(Arc::new(Field::new("entries", entries, false)), false))
+    }
+
+    /// A field of a type.
+    fn field(&self, name: &str, data_type: &SqlType) -> Result<Field> {
+        let names = NamesAlone { names: self.clone(), options: self.options() };
+        let column = ColumnDef { name: Ident::new(name), data_type: data_type.clone(), options: Vec::new() };
+        Ok(SqlToRel::new(&names).build_schema(vec![column])?.field(0).clone())
     }
 
     /// Settings under which DataFusion has the types that are not ours.
@@ -84,6 +84,7 @@ impl TypePlanner for TypeNames {
         let nanoseconds = DataType::Timestamp(TimeUnit::Nanosecond, None);
         let data_type = match sql_type {
             SqlType::Map(key, value) => Some(self.map(key, value)?),
+            SqlType::Dec(digits) => Some(self.field("", &SqlType::Decimal(*digits))?.data_type().clone()),
             SqlType::Timestamp(None, zone) => self.timestamp(*zone),
             SqlType::Datetime(None) => Some(self.timestamp(TimezoneInfo::None).unwrap_or(nanoseconds)),
             other => of_name(other),
@@ -175,15 +176,15 @@ static NAMES: [(&str, DataType); 23] = [
     ("BYTEA", DataType::Binary),
     ("HUGEINT", DataType::Decimal128(38, 0)),
     ("INT1", DataType::Int8),
-    ("INT128", DataType::Decimal128(38, 0)),
     ("INT16", DataType::Int16),
     ("INT32", DataType::Int32),
     ("INT64", DataType::Int64),
+    ("INTEGRAL", DataType::Int32),
     ("LOGICAL", DataType::Boolean),
     ("LONG", DataType::Int64),
     ("NAME", DataType::Utf8),
+    ("OID", DataType::Int64),
     ("SHORT", DataType::Int16),
-    ("SIGNED", DataType::Int32),
     ("TIMESTAMP_MS", DataType::Timestamp(TimeUnit::Millisecond, None)),
     ("TIMESTAMP_NS", DataType::Timestamp(TimeUnit::Nanosecond, None)),
     ("TIMESTAMP_S", DataType::Timestamp(TimeUnit::Second, None)),
@@ -207,10 +208,12 @@ fn of_name(sql_type: &SqlType) -> Option<DataType> {
         SqlType::Int64 => Some(DataType::Int64),
         SqlType::Float32 => Some(DataType::Float32),
         SqlType::Float64 => Some(DataType::Float64),
-        SqlType::HugeInt | SqlType::UHugeInt => Some(DataType::Decimal128(38, 0)),
-        SqlType::UBigInt => Some(DataType::UInt64),
-        SqlType::USmallInt => Some(DataType::UInt16),
-        SqlType::UTinyInt => Some(DataType::UInt8),
+        SqlType::HugeInt | SqlType::UHugeInt | SqlType::Int128 | SqlType::UInt128 => Some(DataType::Decimal128(38, 0)),
+        SqlType::Signed => Some(DataType::Int32),
+        SqlType::UBigInt | SqlType::UInt64 => Some(DataType::UInt64),
+        SqlType::UInt32 => Some(DataType::UInt32),
+        SqlType::USmallInt | SqlType::UInt16 => Some(DataType::UInt16),
+        SqlType::UTinyInt | SqlType::UInt8 => Some(DataType::UInt8),
         SqlType::Custom(name, parameters) if parameters.is_empty() => {
             let name = name.to_string().to_uppercase();
             NAMES.iter().find(|(known, _)| *known == name).map(|(_, data_type)| data_type.clone())

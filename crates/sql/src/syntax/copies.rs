@@ -19,6 +19,7 @@ use super::expansions::read_for;
 use super::items::{constant, folded};
 use super::{quotes, spelled};
 use crate::error::{Result, SqlError};
+use crate::format_options::character;
 use crate::formats::format_of;
 use crate::nearest::nearest;
 use crate::syntax::found_table;
@@ -158,6 +159,7 @@ pub(super) fn to_file(state: &SessionState, sql: &str) -> Result<Option<ParsedSt
                         "2" => "2.0".into(),
                         _ => value,
                     },
+                    ("delimiter", _) => character(&value).into(),
                     _ => value,
                 };
                 // Two quotes are what a reader takes for one.

@@ -51,7 +51,6 @@ impl Declared {
                     is_temporary: std::mem::take(&mut table.temporary),
                     ..Declared::of(&mut table.columns, &mut table.constraints)?
                 }),
-                // A macro: [`super::unread`] has refused other ones.
                 SqlStatement::CreateView(view) => {
                     Ok(Declared { is_temporary: std::mem::take(&mut view.temporary), ..Declared::default() })
                 }

@@ -8,7 +8,7 @@
 //! - `x > ALL ((SELECT …) UNION (SELECT …))`, a set operation whose first branch is in parentheses, is no subquery for
 //!   sqlparser.
 //! - `'v' || i % 10` reads as `('v' || i) % 10`. Here `||` binds less than `+`, as in PostgreSQL.
-//! - PIVOT, UNPIVOT and SUMMARIZE are statements ([`super::statements`]).
+//! - PIVOT, UNPIVOT, SUMMARIZE and DESCRIBE are statements ([`super::statements`]).
 //! - `2 * 3 ^ 2` reads as the bits of `2 * 3` and 2. Here `^` is a power, as in PostgreSQL: above `*`, below a sign,
 //!   and `2 ^ 3 ^ 3` is `(2 ^ 3) ^ 3`. `**` is the same, as in DuckDB.
 //! - `TRIM(LEADING FROM x)` is no syntax of sqlparser's.

@@ -4,9 +4,13 @@
 //!   `unnest`, as in PostgreSQL and DuckDB; behind an alias the function's name is known too, as in DuckDB. DataFusion
 //!   55.2 calls them `value` and by the text of the call: series keep that name where a statement calls it, and a
 //!   column of `unnest` is named where a query calls it so.
-//! - `unnest([t.a, t.b])` reads columns of tables before it. DataFusion plans the items of a list in brackets without
-//!   the columns around, those of `make_array(t.a, t.b)` with them.
+//! - `unnest(t.l)` and `generate_series(1, t.n)` read columns of tables before them and of queries around. DataFusion
+//!   plans series of constants alone, and what it makes of `unnest` is no part of a subquery's plan: both are read for
+//!   `LATERAL (SELECT unnest(t.l))`.
+//! - `unnest([t.a, t.b])` of a select list: DataFusion plans the items of a list in brackets without the columns
+//!   around, those of `make_array(t.a, t.b)` with them.
 //! - `unnest(l) WITH ORDINALITY` has the numbers of its rows, as in PostgreSQL; DataFusion has none.
+//! - `FROM json_each(j)`, `string_to_table(s, ',')` and their like are queries of one row whose lists are unnested.
 //! - `FROM query('SELECT 1')`, `FROM query_table('t')` and `FROM query_table(['t', 'u'])` are DuckDB's: a query or
 //!   tables by their texts, which macros may be given.
 //!
@@ -19,7 +23,8 @@ use datafusion::execution::SessionState;
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Join, ObjectName, Query, Select,
-    SelectItem, SetExpr, Statement, TableAlias, TableAliasColumnDef, TableFactor, Value, VisitorMut,
+    SelectItem, SetExpr, Statement, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, Value, Visitor,
+    VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Token;
@@ -302,10 +307,117 @@ impl VisitorMut for Called {
     }
 }
 
-/// Makes calls of lists in brackets that a table unnests.
-pub(super) fn with_columns_around(factor: &mut TableFactor) {
-    if let TableFactor::UNNEST { array_exprs, .. } = factor {
-        array_exprs.iter_mut().for_each(as_call);
+/// Functions in FROM that give several rows, by PostgreSQL's names, with the queries that they stand for.
+const OF_ROWS: [(&str, &str); 7] = [
+    ("json_array_elements", "SELECT as_json(unnest(json_extract_list($1, '$[*]'))) AS value"),
+    ("json_array_elements_text", "SELECT unnest(json_extract_string_list($1, '$[*]')) AS value"),
+    (
+        "json_each",
+        "SELECT unnest(CASE json_type($1) WHEN 'ARRAY' THEN array_transform(range(json_array_length($1)), lambda i: \
+         CAST(i AS VARCHAR)) ELSE json_keys($1) END) AS key, as_json(unnest(json_extract_list($1, \
+         CASE json_type($1) WHEN 'ARRAY' THEN '$[*]' ELSE '$.*' END))) AS value",
+    ),
+    ("json_each_text", "SELECT unnest(json_keys($1)) AS key, unnest(json_extract_string_list($1, '$.*')) AS value"),
+    ("json_object_keys", "SELECT unnest(json_keys($1)) AS $0"),
+    ("regexp_split_to_table", "SELECT unnest(string_split_regex($1, $2)) AS $0"),
+    ("string_to_table", "SELECT unnest(string_to_array($1, $2)) AS $0"),
+];
+
+/// Makes subqueries of functions that give several rows. A column without a name of its own has that of the table.
+///
+/// # Errors
+/// [`SqlError::Planning`] for another number of arguments.
+pub(super) fn with_rows(from: &mut [TableWithJoins]) -> Result<()> {
+    from.iter_mut().enumerate().try_for_each(|(number, tables)| rows_in(tables, number > 0))
+}
+
+fn rows_in(tables: &mut TableWithJoins, has_before: bool) -> Result<()> {
+    rows_of(&mut tables.relation, has_before)?;
+    tables.joins.iter_mut().try_for_each(|join| rows_of(&mut join.relation, true))
+}
+
+fn rows_of(factor: &mut TableFactor, has_before: bool) -> Result<()> {
+    let (name, given, alias) = match factor {
+        TableFactor::Table { name, args: Some(given), with_ordinality: false, alias, .. } => (name, &given.args, alias),
+        TableFactor::Function { name, args, with_ordinality: false, alias, .. } => (name, &*args, alias),
+        TableFactor::NestedJoin { table_with_joins, .. } => return rows_in(table_with_joins, has_before),
+        _ => return Ok(()),
+    };
+    let [part] = name.0.as_slice() else { return Ok(()) };
+    let Some(called) = part.as_ident().map(folded) else { return Ok(()) };
+    let own = called.strip_prefix("jsonb_").map_or(called.clone(), |rest| format!("json_{rest}"));
+    let Some((_, text)) = OF_ROWS.iter().find(|(known, _)| *known == own) else { return Ok(()) };
+    let count = if text.contains("$2") { 2 } else { 1 };
+    if given.len() != count {
+        let reason = format!("{called} takes {count} argument{}", if count == 1 { "" } else { "s" });
+        return Err(SqlError::Planning(reason));
+    }
+    let alias = alias.take().unwrap_or_else(|| named(&called));
+    let mut parts = text.split('$');
+    let mut text = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        let number = part.chars().next().and_then(|first| first.to_digit(10)).map(|number| number as usize);
+        match number.map(|number| number.checked_sub(1).map(|place| &given[place])) {
+            Some(Some(argument)) => text.push_str(&format!("({argument}){}", &part[1..])),
+            Some(None) => text.push_str(&format!("{}{}", alias.name, &part[1..])),
+            None => text.push_str(&format!("${part}")),
+        }
+    }
+    let query = parser_of(&text).and_then(|mut parser| parser.parse_query());
+    let subquery = query.map_err(|error| SqlError::Syntax(error.to_string()))?;
+    *factor = TableFactor::Derived { lateral: has_before, subquery, alias: Some(alias), sample: None };
+    Ok(())
+}
+
+/// Makes subqueries of the functions in FROM that read columns.
+pub(super) fn with_columns_around(from: &mut [TableWithJoins]) {
+    for (number, tables) in from.iter_mut().enumerate() {
+        of_tables(tables, number > 0);
+    }
+}
+
+fn of_tables(tables: &mut TableWithJoins, has_before: bool) {
+    as_subquery(&mut tables.relation, has_before);
+    tables.joins.iter_mut().for_each(|join| as_subquery(&mut join.relation, true));
+}
+
+/// Makes a subquery of a function that reads columns, of tables before it or of queries around.
+fn as_subquery(factor: &mut TableFactor, has_before: bool) {
+    let lists = match factor {
+        TableFactor::NestedJoin { table_with_joins, .. } => return of_tables(table_with_joins, has_before),
+        TableFactor::UNNEST { array_exprs, with_offset: false, with_ordinality: false, .. } => array_exprs.clone(),
+        TableFactor::Table { name, args: Some(given), with_ordinality: false, .. } => {
+            let function = parts(name).and_then(|parts| parts.last().map(folded)).unwrap_or_default();
+            if !["range", "generate_series"].contains(&function.as_str()) {
+                return;
+            }
+            vec![call(&function, given.args.clone())]
+        }
+        _ => return,
+    };
+    let mut reads = Reads(false);
+    lists.iter().for_each(|list| _ = visits::visit(list, &mut reads));
+    let (TableFactor::UNNEST { alias, .. } | TableFactor::Table { alias, .. }) = factor else { return };
+    let item =
+        |list: Expr| SelectItem::UnnamedExpr(call("unnest", vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(list))]));
+    if reads.0
+        && let Ok(subquery) = relations::of_items(lists.into_iter().map(item).collect())
+    {
+        *factor = TableFactor::Derived { lateral: has_before, subquery, alias: alias.take(), sample: None };
+    }
+}
+
+/// Whether an expression reads a column, or a query.
+struct Reads(bool);
+
+impl Visitor for Reads {
+    type Break = ();
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        self.0 |= matches!(
+            expr,
+            Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Subquery(_) | Expr::CompoundFieldAccess { .. }
+        );
+        ControlFlow::Continue(())
     }
 }
 

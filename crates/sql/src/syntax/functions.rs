@@ -14,13 +14,14 @@ use datafusion::execution::SessionState;
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{
     Array, BinaryOperator, CastKind, DataType, DictionaryField, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, NullTreatment, ObjectName, Query,
+    FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, NullTreatment, ObjectName, Query, Select,
     TableFactor, UnaryOperator, Value, VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::ParserError;
 
 use super::dialect::parser_of;
 use super::items::folded;
+use super::json_paths::{by_path, texts};
 use super::lambdas;
 use super::quotes::quoted;
 use super::rows::check_copied;
@@ -279,12 +280,17 @@ struct Calls<'a> {
 impl VisitorMut for Calls<'_> {
     type Break = SqlError;
 
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
+        function_tables::with_rows(&mut select.from).map_or_else(ControlFlow::Break, ControlFlow::Continue)
+    }
+
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<SqlError> {
         function_tables::with_numbers(factor).map_or_else(ControlFlow::Break, ControlFlow::Continue)
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
         units::settle(expr);
+        by_path(expr);
         let Expr::Function(function) = expr else { return ControlFlow::Continue(()) };
         match read(self.state, function) {
             Ok(None) => {}
@@ -367,16 +373,6 @@ fn fields_of(arguments: &[FunctionArg]) -> Option<Vec<DictionaryField>> {
     arguments.iter().map(field).collect()
 }
 
-/// The texts of a list that is written out.
-fn texts(list: &Expr) -> Option<Vec<String>> {
-    let Expr::Array(array) = list else { return None };
-    let text = |item: &Expr| match item {
-        Expr::Value(value) => value.value.clone().into_string(),
-        _ => None,
-    };
-    array.elem.iter().map(text).collect()
-}
-
 /// The members of a call that gives a struct, each with its call: `date_part(['year', 'month'], d)`, and
 /// `regexp_extract(s, '(\\d+)-(\\d+)', ['year', 'month'])` with a group for each name.
 fn by_names(name: &str, call: &Function) -> Option<Vec<(String, Function)>> {
@@ -419,10 +415,20 @@ fn list_of(query: &Query) -> Result<Expr> {
     expression_of(&list).map_err(|error| SqlError::Syntax(error.to_string()))
 }
 
-/// The calls for the shares of `quantile_cont(x, [0.25, 0.75])`, one for each.
-fn by_shares(name: &str, call: &Function) -> Option<Vec<Function>> {
+/// The calls for the shares of `quantile_cont(x, [0.25, 0.75])`, or the paths of `json_extract(j, ['$.a', '$.b'])`, one
+/// for each.
+fn by_items(name: &str, call: &Function) -> Option<Vec<Function>> {
     match (name, arguments(call)?.as_slice()) {
-        ("quantile" | "quantile_cont" | "quantile_disc", [value, Expr::Array(shares)]) => {
+        (
+            "quantile"
+            | "quantile_cont"
+            | "quantile_disc"
+            | "json_extract"
+            | "json_extract_string"
+            | "json_value"
+            | "json_exists",
+            [value, Expr::Array(shares)],
+        ) => {
             let of = |share: &Expr| with_arguments(call, name, vec![(*value).clone(), share.clone()]);
             Some(shares.elem.iter().map(of).collect())
         }
@@ -488,7 +494,7 @@ fn read(state: &SessionState, function: &mut Function) -> Result<Option<Expr>> {
         let members = members.into_iter().map(|of| member(state, of)).collect::<Result<_>>()?;
         return Ok(Some(Expr::Dictionary(members)));
     }
-    if let Some(calls) = by_shares(&name, function) {
+    if let Some(calls) = by_items(&name, function) {
         let value = |mut call: Function| Ok(read(state, &mut call)?.unwrap_or(Expr::Function(call)));
         let elem = calls.into_iter().map(value).collect::<Result<_>>()?;
         return Ok(Some(Expr::Array(Array { elem, named: false })));

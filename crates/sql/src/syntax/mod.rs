@@ -25,6 +25,7 @@ mod function_tables;
 mod functions;
 mod grouping;
 mod items;
+mod json_paths;
 mod kinds;
 mod lambdas;
 mod lengths;
@@ -66,10 +67,10 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::{CopyToSource, DFParserBuilder, Statement as ParsedStatement};
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CaseWhen, CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentList, FunctionArguments, Ident, Join, JoinConstraint, JoinOperator, ObjectName, Query, Select,
-    SelectFlavor, SelectItem, Statement as SqlStatement, TableFactor, UnaryOperator, Value, VisitorMut,
-    WildcardAdditionalOptions, helpers::attached_token::AttachedToken,
+    BinaryOperator, CaseWhen, CastKind, DataType, Delete, ExactNumberInfo, Expr, Function, FunctionArg,
+    FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, Join, JoinConstraint, JoinOperator, ObjectName,
+    Query, Select, SelectFlavor, SelectItem, Statement as SqlStatement, TableFactor, UnaryOperator, Update,
+    UpdateTableFromKind, Value, VisitorMut, WildcardAdditionalOptions, helpers::attached_token::AttachedToken,
 };
 use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion::sql::sqlparser::tokenizer::Tokenizer;
@@ -379,8 +380,14 @@ impl VisitorMut for Mends {
     type Break = ();
 
     fn pre_visit_statement(&mut self, statement: &mut SqlStatement) -> ControlFlow<()> {
-        if let SqlStatement::CreateTable(table) = statement {
-            lengths::constrain(table);
+        match statement {
+            SqlStatement::CreateTable(table) => lengths::constrain(table),
+            SqlStatement::Update(Update {
+                from: Some(UpdateTableFromKind::BeforeSet(from) | UpdateTableFromKind::AfterSet(from)),
+                ..
+            }) => function_tables::with_columns_around(from),
+            SqlStatement::Delete(Delete { using: Some(from), .. }) => function_tables::with_columns_around(from),
+            _ => {}
         }
         ControlFlow::Continue(())
     }
@@ -400,6 +407,7 @@ impl VisitorMut for Mends {
         self.go_on(done)?;
         rows::of_groups(&mut select.group_by);
         items::fold_left_out(&mut select.projection);
+        function_tables::with_columns_around(&mut select.from);
         if matches!(select.flavor, SelectFlavor::FromFirstNoSelect) && select.projection.is_empty() {
             select.projection.push(SelectItem::Wildcard(WildcardAdditionalOptions::default()));
             select.flavor = SelectFlavor::Standard;
@@ -415,7 +423,6 @@ impl VisitorMut for Mends {
     /// Joins in parentheses have conditions too; those with a name are subqueries. Columns of LATERAL have names.
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
         self.scopes.read(factor);
-        function_tables::with_columns_around(factor);
         if let TableFactor::Derived { lateral: true, subquery, .. } = factor {
             relations::name_columns(&mut subquery.body);
         }

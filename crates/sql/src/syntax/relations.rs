@@ -118,11 +118,21 @@ fn constraint(operator: &JoinOperator) -> Option<&JoinConstraint> {
 
 /// `SELECT * FROM table`.
 pub(super) fn all_of(table: TableWithJoins) -> Result<Box<Query>> {
+    select(|select| select.from.push(table))
+}
+
+/// `SELECT items`, of no table.
+pub(super) fn of_items(items: Vec<SelectItem>) -> Result<Box<Query>> {
+    select(|select| select.projection = items)
+}
+
+/// `SELECT *`, changed.
+fn select(change: impl FnOnce(&mut Select)) -> Result<Box<Query>> {
     let parser = Parser::new(&GenericDialect {}).try_with_sql("SELECT *");
     let parsed = parser.and_then(|mut parser| parser.parse_query());
     let mut query = parsed.map_err(|error| SqlError::Internal(error.to_string()))?;
     if let SetExpr::Select(select) = query.body.as_mut() {
-        select.from.push(table);
+        change(select);
     }
     Ok(query)
 }

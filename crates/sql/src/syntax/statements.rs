@@ -1,4 +1,4 @@
-//! Statements of DuckDB's that sqlparser has no syntax for: PIVOT, UNPIVOT and SUMMARIZE, as queries.
+//! Statements of DuckDB's that sqlparser has no syntax for: PIVOT, UNPIVOT, SUMMARIZE and DESCRIBE, as queries.
 
 use datafusion::sql::sqlparser::ast::{
     Expr, ExprWithAlias, FunctionArg, FunctionArgExpr, GroupByExpr, Ident, LimitClause, NullInclusion, ObjectName,
@@ -25,6 +25,7 @@ pub(super) fn statement(parser: &mut Parser) -> Option<Result<Statement, ParserE
     let query = match keyword {
         Keyword::PIVOT => pivot,
         Keyword::UNPIVOT => unpivot,
+        Keyword::DESCRIBE | Keyword::DESC => describe,
         _ if value.eq_ignore_ascii_case("summarize") => summarize,
         _ => return None,
     };
@@ -40,6 +41,10 @@ fn summarize(parser: &mut Parser) -> Result<Box<Query>, ParserError> {
 /// `DESCRIBE table`, `DESCRIBE query` and `SHOW table`, whose word comes next, as a query.
 pub(super) fn described(parser: &mut Parser) -> Result<Box<Query>, ParserError> {
     parser.next_token();
+    describe(parser)
+}
+
+fn describe(parser: &mut Parser) -> Result<Box<Query>, ParserError> {
     let query = subject(parser)?;
     told_of(DESCRIBE, query).map_err(refused)
 }
@@ -139,12 +144,12 @@ fn values_of(items: Vec<Expr>) -> Result<(Vec<Expr>, PivotValueSource), ParserEr
     Ok((columns, source))
 }
 
-/// `table ON column [AS name], … [INTO NAME name VALUE value]`.
+/// `table ON column [AS name], … [INTO NAME name VALUE value, …]`.
 fn unpivot(parser: &mut Parser) -> Result<Box<Query>, ParserError> {
     let table = Box::new(parser.parse_table_factor()?);
     parser.expect_keyword_is(Keyword::ON)?;
     let columns = parser.parse_comma_separated(Parser::parse_expr_with_alias)?;
-    let (mut name, mut value) = (Ident::new("name"), Ident::new("value"));
+    let (mut name, mut values) = (Ident::new("name"), vec![Ident::new("value")]);
     if parser.parse_keyword(Keyword::INTO) {
         if !word(parser, "name") {
             return parser.expected_ref("NAME", parser.peek_token_ref());
@@ -153,11 +158,12 @@ fn unpivot(parser: &mut Parser) -> Result<Box<Query>, ParserError> {
         if !word(parser, "value") {
             return parser.expected_ref("VALUE", parser.peek_token_ref());
         }
-        value = parser.parse_identifier()?;
+        values = parser.parse_comma_separated(Parser::parse_identifier)?;
     }
+    let mut values: Vec<Expr> = values.into_iter().map(Expr::Identifier).collect();
     let mut query = all_of(TableFactor::Unpivot {
         table,
-        value: Expr::Identifier(value),
+        value: if values.len() == 1 { values.remove(0) } else { Expr::Tuple(values) },
         null_inclusion: Some(NullInclusion::ExcludeNulls),
         name,
         columns,

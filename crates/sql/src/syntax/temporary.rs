@@ -16,6 +16,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::items::folded;
+use super::macros;
 use super::quotes::quoted;
 use super::stored;
 use crate::default_schema::{CATALOG, LASTING, SCHEMA, TEMPORARY};
@@ -123,8 +124,16 @@ impl VisitorMut for Names<'_> {
         match statement {
             SqlStatement::CreateView(view) if !view.temporary => self.settle_made(&mut view.name),
             SqlStatement::CreateTable(table) if !table.temporary => self.settle_made(&mut table.name),
-            // A schema that has temporary tables is no part of their names.
+            SqlStatement::CreateView(view) if !macros::is_one(view) => {
+                let own = view.name.0.last().and_then(ObjectNamePart::as_ident).cloned();
+                if let (1, Some(own)) = (view.name.0.len(), own) {
+                    let [.., schema] = TEMPORARY;
+                    view.name = ObjectName::from(vec![Ident::new(CATALOG), quoted(schema), own]);
+                }
+            }
+            // A schema that has temporary tables is no part of their names; all of them are LOCAL.
             SqlStatement::CreateTable(table) => {
+                table.global = table.global.filter(|is_global| *is_global);
                 let is_first = |part: &ObjectNamePart| part.as_ident().is_some_and(|name| folded(name) == SCHEMA);
                 if table.name.0.len() == 2 && is_first(&table.name.0[0]) {
                     table.name.0.remove(0);

@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use crate::text_times::{digits, written_out};
-use crate::time_texts::in_units;
+use crate::time_texts::{in_units, of_fields};
 
 /// Writes the text of a timestamp with all its digits, where it is a constant. One with more digits behind the point
 /// than microseconds have, and no precision, has nanoseconds; a cast rounds these.
@@ -106,6 +106,15 @@ pub(super) fn as_product(expr: &mut Expr) {
 
 /// Writes the time of an interval with units, and no signs of plus, where it is a constant.
 pub(super) fn with_units(expr: &mut Expr) {
+    if let Expr::Interval(Interval { value, leading_field: first, last_field: last, .. }) = expr
+        && let (Some(of_first), Some(of_last)) = (&first, &last)
+        && let Expr::Value(value) = value.as_mut()
+        && let Value::SingleQuotedString(text) = &mut value.value
+        && let Some(units) = of_fields(text, &of_first.to_string(), &of_last.to_string())
+    {
+        *text = units;
+        (*first, *last) = (None, None);
+    }
     let value = match expr {
         Expr::Interval(Interval { value, leading_field: None, .. }) => value.as_mut(),
         Expr::Cast { data_type: DataType::Interval { .. }, expr, .. } => expr.as_mut(),

@@ -15,7 +15,17 @@ const FUNCTIONS: [&str; 8] =
     ["date_part", "datepart", "date_trunc", "datetrunc", "date_diff", "datediff", "date_sub", "datesub"];
 
 /// Parts that are functions.
-const PARTS: [&str; 6] = ["century", "decade", "era", "julian", "millennium", "yearweek"];
+const PARTS: [&str; 9] = [
+    "century",
+    "decade",
+    "era",
+    "julian",
+    "millennium",
+    "timezone_hour",
+    "timezone_minute",
+    "timezone_offset",
+    "yearweek",
+];
 
 /// Names a unit as functions know it.
 pub(super) fn settle(expr: &mut Expr) {
@@ -55,6 +65,10 @@ pub(super) fn settle(expr: &mut Expr) {
 }
 
 fn part_of(name: &str) -> Option<&'static str> {
+    // The function of that name has the zone for an argument.
+    if name.eq_ignore_ascii_case("timezone") {
+        return Some("timezone_offset");
+    }
     let part = PARTS.iter().copied().find(|part| part.eq_ignore_ascii_case(name));
     part.or_else(|| unit_of(name))
 }

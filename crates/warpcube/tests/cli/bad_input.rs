@@ -135,11 +135,7 @@ fn csv_rows_that_do_not_fit() {
 fn csv_columns_of_one_name() {
     let place = Place::new();
     place.write("twice.csv", "id,\"a,b\",id\n1,2,3\n");
-    let error = place.error("SELECT * FROM 'twice.csv'");
-    assert!(
-        error.starts_with("FILE-004 ") && error.contains("twice.csv, line 1: two columns are named 'id'; "),
-        "{error}"
-    );
+    assert_eq!(place.csv("SELECT * FROM 'twice.csv'"), "id,\"a,b\",id_1\n1,2,3\n");
     let sql = "CREATE EXTERNAL TABLE t (a INT, b INT, c INT) STORED AS CSV LOCATION 'twice.csv'; SELECT c FROM t";
     assert_eq!(place.csv(sql), "c\n3\n");
 }

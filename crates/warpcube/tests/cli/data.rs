@@ -87,7 +87,7 @@ fn tables_views_inserts_and_descriptions() {
                INSERT INTO t VALUES (10); CREATE VIEW v AS SELECT sum(a) AS s FROM t; SELECT * FROM v; \
                DESCRIBE t; SELECT table_name, table_type FROM information_schema.tables \
                WHERE table_schema = 'public' ORDER BY 1";
-    let expected = "count\n1\ns\n16\ncolumn_name,data_type,is_nullable\na,BIGINT,YES\n\
+    let expected = "count\n1\ns\n16\ncolumn_name,column_type,null,key,default,extra\na,BIGINT,YES,,,\n\
                     table_name,table_type\nt,BASE TABLE\nv,VIEW\n";
     assert_eq!(place.csv(sql), expected);
     let sql = "CREATE SCHEMA s; CREATE TABLE s.t AS VALUES (1); SELECT count(*) AS n FROM s.t; SELECT * FROM t";
@@ -112,9 +112,9 @@ fn tables_are_listed_and_described() {
     );
     let described = place.csv(&format!("{sql} DESCRIBE m; DESCRIBE e; DESCRIBE v; SHOW COLUMNS FROM m"));
     let lines: Vec<&str> = described.lines().collect();
-    assert_eq!(lines[1..3], ["a,TINYINT UNSIGNED,YES", "b,VARCHAR,YES"], "{described}");
-    assert_eq!(lines[4..6], ["id,BIGINT,YES", "name,VARCHAR,YES"], "{described}");
-    assert_eq!(lines[7], "twice,BIGINT,YES", "{described}");
+    assert_eq!(lines[1..3], ["a,TINYINT UNSIGNED,YES,,,", "b,VARCHAR,YES,,,"], "{described}");
+    assert_eq!(lines[4..6], ["id,BIGINT,YES,,,", "name,VARCHAR,YES,,,"], "{described}");
+    assert_eq!(lines[7], "twice,BIGINT,YES,,,", "{described}");
     assert!(described.contains("warpcube,public,m,a,TINYINT UNSIGNED,YES"), "{described}");
 }
 

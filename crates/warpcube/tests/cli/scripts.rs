@@ -124,7 +124,7 @@ fn backslash_commands_in_scripts() {
     let script = "CREATE TABLE t (a INT, b VARCHAR);\n\\d\n\\d t\n\\i inner.sql\n\\format json\nSELECT 1 AS a;";
     let ran = place.input(&["--format", "csv"], script);
     let expected = "table_schema,table_name,table_type\npublic,t,BASE TABLE\n\
-                    column_name,data_type,is_nullable\na,INT,YES\nb,VARCHAR,YES\nseven\n7\n[{\"a\":1}]\n";
+                    column_name,column_type,null,key,default,extra\na,INT,YES,,,\nb,VARCHAR,YES,,,\nseven\n7\n[{\"a\":1}]\n";
     assert_eq!(ran.ok(), expected);
     assert_eq!(place.input(&[], "\\nope").error(1), "stdin:1: CLI-005 there is no command '\\nope'; \\? lists them");
     let near = place.input(&[], ".tabels").error(1);
@@ -189,7 +189,7 @@ fn names_of_other_shells_run_or_are_answered() {
         "{head}{table}{view}{head}{table}{head}{view}seven\n7\nhello\nn\n-\ndatabase|schema\nwarpcube|public\n\
          table_catalog|table_schema|table_name|definition\nwarpcube|public|t|CREATE TABLE t (a BIGINT)\n\
          table_catalog|table_schema|table_name|definition\nwarpcube|public|v|CREATE VIEW v AS SELECT 2 AS b\n\
-         table_schema|table_name|table_type\npublic|t|BASE TABLE\ncolumn_name|data_type|is_nullable\n"
+         table_schema|table_name|table_type\npublic|t|BASE TABLE\ncolumn_name|column_type|null|key|default|extra\n"
     );
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(ran.out.starts_with(&expected) && !ran.out.contains('9'), "{}", ran.out);

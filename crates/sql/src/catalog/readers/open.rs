@@ -16,8 +16,9 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::{
     CreateExternalTable, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Union, cast, lit,
 };
+use datafusion::sql::sqlparser::keywords::{ALL_KEYWORDS, ALL_KEYWORDS_INDEX, RESERVED_FOR_COLUMN_ALIAS};
 
-use super::super::csv_types::WHOLE;
+use super::super::csv_types::{WHOLE, distinct};
 use super::super::files::{ExternalTable, resolve};
 use super::super::memory::mirror_of;
 use super::super::patterns::{by_folder, with_braces};
@@ -108,6 +109,7 @@ impl Opening<'_> {
         let is_plain = reading.filename.is_none()
             && !by_name
             && reading.names.is_empty()
+            && !reading.normalizes
             && reading.types.is_none()
             && reading.nulls.is_empty()
             && reading.date_format.is_none()
@@ -308,6 +310,10 @@ impl Opening<'_> {
         {
             return Err(reading.wrong(format!("names and types of the {} columns that there are", fields.len())));
         }
+        if reading.normalizes {
+            let names: Vec<String> = fields.iter().map(|field| normalized(field.name())).collect();
+            fields.iter_mut().zip(distinct(&names)).for_each(|(field, name)| field.set_name(name));
+        }
         for (field, name) in fields.iter_mut().zip(&reading.names) {
             field.set_name(name.clone());
         }
@@ -413,6 +419,23 @@ impl Opening<'_> {
             Ok(if are_numbers { DataType::Int64 } else { DataType::Utf8 })
         };
         first.keys.iter().enumerate().map(kind).collect()
+    }
+}
+
+/// A name that needs no quotes: lower-case letters, digits and `_`, which stands for a blank and in front of a digit or
+/// a word of SQL.
+fn normalized(name: &str) -> String {
+    let character = |c: char| match c {
+        c if c.is_alphanumeric() || c == '_' => Some(c),
+        c if c.is_whitespace() => Some('_'),
+        _ => None,
+    };
+    let name: String = name.trim().chars().filter_map(character).collect::<String>().to_lowercase();
+    let word = ALL_KEYWORDS.binary_search(&name.to_uppercase().as_str()).map(|at| ALL_KEYWORDS_INDEX[at]);
+    let is_word = word.is_ok_and(|word| RESERVED_FOR_COLUMN_ALIAS.contains(&word));
+    match is_word || !name.starts_with(|first: char| first.is_alphabetic() || first == '_') {
+        true => format!("_{name}"),
+        false => name,
     }
 }
 

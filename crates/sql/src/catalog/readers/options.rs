@@ -6,6 +6,7 @@ use datafusion::sql::sqlparser::ast::FunctionArg;
 
 use super::{Constant, argument};
 use crate::error::{Result, SqlError};
+use crate::format_options::character;
 use crate::nearest::nearest;
 
 /// The option of a command that has the texts that are NULL, a line each. The reader of DataFusion passes over it.
@@ -14,7 +15,7 @@ pub(crate) const NULL_TEXTS: &str = "format.null_value";
 /// Options of all functions.
 const OF_ALL: [&str; 5] = ["filename", "union_by_name", "hive_partitioning", "hive_types", "hive_types_autocast"];
 /// Options of CSV that are done.
-const OF_CSV: [&str; 31] = [
+const OF_CSV: [&str; 32] = [
     "all_varchar",
     "auto_detect",
     "column_names",
@@ -34,6 +35,7 @@ const OF_CSV: [&str; 31] = [
     "ignore_errors",
     "names",
     "new_line",
+    "normalize_names",
     "null",
     "null_padding",
     "nullstr",
@@ -52,7 +54,7 @@ const OF_JSON: [&str; 6] = ["auto_detect", "columns", "compression", "format", "
 /// Options of Parquet that are done.
 const OF_PARQUET: [&str; 1] = ["binary_as_string"];
 /// Options of DuckDB that are not done, with what to do.
-const REFUSED: [(&str, &str); 30] = [
+const REFUSED: [(&str, &str); 29] = [
     ("allow_quoted_nulls", "a quoted text that nullstr names is NULL, too"),
     ("auto_type_candidates", "name the types of columns in types"),
     ("buffer_size", "leave it out"),
@@ -73,7 +75,6 @@ const REFUSED: [(&str, &str); 30] = [
     ("maximum_line_size", "leave it out: lines have any length"),
     ("maximum_object_size", "leave it out: records have any size"),
     ("maximum_sample_files", "all files are looked at"),
-    ("normalize_names", "rename columns with AS, or with names"),
     ("reject_limit", "a line that cannot be read is an error"),
     ("rejects_limit", "a line that cannot be read is an error"),
     ("rejects_scan", "a line that cannot be read is an error"),
@@ -119,6 +120,8 @@ pub(in crate::catalog) struct Reading {
     /// Whether names of folders, `key=value`, are columns; none where it is not said.
     pub(super) hive: Option<bool>,
     pub(super) hive_types: Vec<(String, String)>,
+    /// Whether names become ones that need no quotes.
+    pub(super) normalizes: bool,
     /// Whether types have to hold all lines.
     pub(super) whole_sample: bool,
 }
@@ -181,7 +184,7 @@ impl Reading {
         match name {
             "delim" | "sep" | "delimiter" => {
                 let text = self.text(name, value)?;
-                self.option("delimiter", &text);
+                self.option("delimiter", character(&text));
             }
             "quote" | "comment" => {
                 let text = self.text(name, value)?;
@@ -288,6 +291,7 @@ impl Reading {
                     value => self.bool(name, value)?.then(|| "filename".to_string()),
                 };
             }
+            "normalize_names" => self.normalizes = self.bool(name, value)?,
             "union_by_name" => self.by_name = self.bool(name, value)?,
             "hive_partitioning" => self.hive = Some(self.bool(name, value)?),
             "hive_types" => self.hive_types = self.types_by_name(name, value)?,

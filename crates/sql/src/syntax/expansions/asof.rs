@@ -122,13 +122,6 @@ fn conjuncts(condition: Expr, found: &mut Vec<Expr>) {
 /// What rows of the right table are ordered by, so that the nearest by the inequality is the first.
 fn nearest(conditions: &[Expr], name: &str, columns: &[Column], others: &[Column]) -> Result<String> {
     use BinaryOperator::{Gt, GtEq, Lt, LtEq};
-    let mut inequalities = conditions.iter().filter_map(|condition| match condition {
-        Expr::BinaryOp { left, op: op @ (Gt | GtEq | Lt | LtEq), right } => Some((left, op, right)),
-        _ => None,
-    });
-    let (Some((left, op, right)), None) = (inequalities.next(), inequalities.next()) else {
-        return Err(SqlError::Planning("ON of ASOF JOIN has one inequality, by <, <=, > or >=".into()));
-    };
     let sides = |expr: &Expr| {
         let mut sides = Sides { name, columns, others, left: false, right: false, ambiguous: None };
         let _ = visits::visit(expr, &mut sides);
@@ -137,7 +130,19 @@ fn nearest(conditions: &[Expr], name: &str, columns: &[Column], others: &[Column
             None => Ok((sides.left, sides.right)),
         }
     };
-    conditions.iter().try_for_each(|condition| sides(condition).map(drop))?;
+    // Of conditions those of both tables; others hold for a row of one table.
+    let mut inequalities = Vec::new();
+    for condition in conditions {
+        let of_both = sides(condition)? == (true, true);
+        if let Expr::BinaryOp { left, op: op @ (Gt | GtEq | Lt | LtEq), right } = condition
+            && of_both
+        {
+            inequalities.push((left, op, right));
+        }
+    }
+    let [(left, op, right)] = inequalities.as_slice() else {
+        return Err(SqlError::Planning("ON of ASOF JOIN has one inequality of both tables, by <, <=, > or >=".into()));
+    };
     let is_below = matches!(op, Gt | GtEq);
     let (key, is_descending) = match (sides(left)?, sides(right)?) {
         ((_, false), (false, true)) => (right, is_below),

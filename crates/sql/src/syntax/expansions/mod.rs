@@ -14,6 +14,7 @@ mod by_name;
 mod literals;
 mod members;
 mod nested_statements;
+mod pivot_tokens;
 mod pivots;
 mod prefix_aliases;
 mod records;
@@ -63,6 +64,7 @@ pub(super) fn read_for(tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
     literals::joined(tokens)?;
     using_sample::as_table_sample(tokens)?;
     tokens::read_for(tokens)?;
+    pivot_tokens::settle(tokens);
     prefix_aliases::behind_items(tokens);
     nested_statements::as_queries(tokens);
     Ok(())

@@ -215,38 +215,52 @@ fn filtered(aggregate: &Expr, condition: &str) -> Result<Expr> {
 /// The table that UNPIVOT makes of another.
 ///
 /// # Errors
-/// [`SqlError::UnknownColumn`], and [`SqlError::Unsupported`] for several columns of values.
+/// [`SqlError::UnknownColumn`], and [`SqlError::Planning`] for other numbers of columns than of values.
 pub(super) async fn unpivot(state: &SessionState, factor: TableFactor, scopes: &[With]) -> Result<TableFactor> {
     let TableFactor::Unpivot { table, value, null_inclusion, name, columns: items, alias } = factor else {
         return Ok(factor);
     };
-    let Expr::Identifier(value) = value else {
-        return Err(SqlError::Unsupported("UNPIVOT into several columns of values".into()));
+    let value_name = |value: &Expr| match value {
+        Expr::Identifier(value) => Ok(folded(value)),
+        other => Err(SqlError::Planning(format!("{other}, a column of values of UNPIVOT, is no name"))),
     };
+    let value_names: Vec<String> = match &value {
+        Expr::Tuple(values) => values.iter().map(value_name).collect::<Result<_>>()?,
+        value => vec![value_name(value)?],
+    };
+    let count = value_names.len();
     let columns = columns_of_factor(state, &table, scopes).await?;
-    let (mut names, mut values, mut used) = (Vec::new(), Vec::new(), HashSet::new());
+    let (mut names, mut values, mut used) = (Vec::new(), vec![Vec::new(); count], HashSet::new());
     for ExprWithAlias { expr, alias } in &items {
-        if matches!(expr, Expr::Tuple(_)) {
-            return Err(SqlError::Unsupported("UNPIVOT into several columns of values".into()));
-        }
         let called: Option<Vec<&Column>> = match alias {
-            None => wildcards::named(expr, &columns)?,
-            Some(_) => None,
+            None if count == 1 => wildcards::named(expr, &columns)?,
+            _ => None,
         };
         if let Some(called) = called {
             for column in called {
                 names.push(constant(&column.name));
-                values.push(list([column.name.as_str()]));
+                values[0].push(list([column.name.as_str()]));
                 used.insert(column.name.clone());
             }
             continue;
         }
+        let parts = match expr {
+            Expr::Tuple(parts) => parts.as_slice(),
+            one => std::slice::from_ref(one),
+        };
+        if parts.len() != count {
+            let given = parts.len();
+            return Err(SqlError::Planning(format!("{expr} of UNPIVOT, {given} for {count} columns of values")));
+        }
         let own = match alias {
             Some(alias) => folded(alias),
-            None => column_name(expr).unwrap_or_else(|| expr.to_string()),
+            None => {
+                let name = |part: &Expr| column_name(part).unwrap_or_else(|| part.to_string());
+                parts.iter().map(name).collect::<Vec<_>>().join("_")
+            }
         };
         names.push(constant(&own));
-        values.push(expr.to_string());
+        values.iter_mut().zip(parts).for_each(|(values, part)| values.push(part.to_string()));
         let found = named(std::iter::once(expr));
         if let Some(name) = found.iter().find(|name| !columns.iter().any(|column| column.name == **name)) {
             return Err(SqlError::UnknownColumn { name: name.clone(), nearest: None });
@@ -254,14 +268,19 @@ pub(super) async fn unpivot(state: &SessionState, factor: TableFactor, scopes: &
         used.extend(found);
     }
     let rest = columns.iter().map(|column| column.name.as_str()).filter(|name| !used.contains(*name));
-    let (name, value) = (folded(&name), folded(&value));
-    let kept = list(rest.clone().chain([name.as_str(), value.as_str()]));
+    let name = folded(&name);
+    let kept = list(rest.clone().chain([name.as_str()]).chain(value_names.iter().map(String::as_str)));
     let mut inner: Vec<String> = rest.map(|name| list([name])).collect();
     inner.push(format!("unnest([{}]) AS {}", names.join(", "), quoted(&name)));
-    inner.push(format!("unnest([{}]) AS {}", values.join(", "), quoted(&value)));
+    for (values, name) in values.iter().zip(&value_names) {
+        inner.push(format!("unnest([{}]) AS {}", values.join(", "), quoted(name)));
+    }
     let condition = match null_inclusion {
         Some(NullInclusion::IncludeNulls) => String::new(),
-        Some(NullInclusion::ExcludeNulls) | None => format!(" WHERE {} IS NOT NULL", quoted(&value)),
+        Some(NullInclusion::ExcludeNulls) | None => {
+            let conditions = value_names.iter().map(|name| format!("{} IS NOT NULL", quoted(name)));
+            format!(" WHERE {}", conditions.collect::<Vec<_>>().join(" AND "))
+        }
     };
     let inner = inner.join(", ");
     let query = query_of(&format!("SELECT {kept} FROM (SELECT {inner} FROM {table}) AS unpivoted{condition}"))?;

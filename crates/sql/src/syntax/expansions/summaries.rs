@@ -4,13 +4,16 @@
 //! table of WITH that one aggregation for some columns reads, whose lists of facts become rows.
 
 use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::datasource::source_as_provider;
 use datafusion::execution::SessionState;
+use datafusion::logical_expr::{Expr as Expression, LogicalPlan};
 use datafusion::sql::sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, Query, TableFactor, With};
 
 use super::super::items::constant;
 use super::super::statements::{DESCRIBE, SUMMARIZE};
 use super::{plan_of_query, query_of, quoted};
 use crate::error::Result;
+use crate::memory_table::MemoryTable;
 use crate::words::type_name;
 
 /// The query whose columns a table tells of, and whether that is by their facts.
@@ -57,17 +60,21 @@ const FACTS: [&str; 12] = [
 /// # Errors
 /// What is wrong with the query.
 pub(super) async fn of_query(state: &SessionState, query: Query, has_facts: bool, scopes: &[With]) -> Result<Query> {
-    let plan = plan_of_query(state, Box::new(query.clone()), scopes).await?;
+    let planned = plan_of_query(state, Box::new(query.clone()), scopes).await?;
     // The types that the query has when it runs.
-    let plan = state.analyzer().execute_and_check(plan, state.config_options(), |_, _| {})?;
+    let plan = state.analyzer().execute_and_check(planned.clone(), state.config_options(), |_, _| {})?;
     if !has_facts {
-        let row = |field: &FieldRef| {
+        let row = |(place, field): (usize, &FieldRef)| {
+            let text =
+                |text: Option<String>| text.map_or_else(|| "CAST(NULL AS VARCHAR)".to_string(), |text| constant(&text));
             let is_nullable = constant(if field.is_nullable() { "YES" } else { "NO" });
-            format!("({}, {}, {is_nullable})", constant(field.name()), constant(&type_name(field)))
+            let (name, data_type) = (constant(field.name()), constant(&type_name(field)));
+            let (key, default) = declared_of(&planned, place);
+            format!("({name}, {data_type}, {is_nullable}, {}, {}, {})", text(key), text(default), text(None))
         };
-        let rows: Vec<String> = plan.schema().fields().iter().map(row).collect();
+        let rows: Vec<String> = plan.schema().fields().iter().enumerate().map(row).collect();
         return Ok(*query_of(&format!(
-            "SELECT * FROM (VALUES {}) AS described(column_name, data_type, is_nullable)",
+            "SELECT * FROM (VALUES {}) AS described(column_name, column_type, \"null\", \"key\", \"default\", extra)",
             rows.join(", ")
         ))?);
     }
@@ -95,6 +102,30 @@ pub(super) async fn of_query(state: &SessionState, query: Query, has_facts: bool
     Ok(*query_of(&text)?)
 }
 
+/// The key that a table in memory has a column of a plan in, `PRI` or `UNI`, and its default.
+fn declared_of(plan: &LogicalPlan, place: usize) -> (Option<String>, Option<String>) {
+    let none = (None, None);
+    match plan {
+        LogicalPlan::Projection(projection) => match projection.expr.get(place) {
+            Some(Expression::Column(column)) => match projection.input.schema().index_of_column(column) {
+                Ok(place) => declared_of(&projection.input, place),
+                Err(_) => none,
+            },
+            _ => none,
+        },
+        LogicalPlan::SubqueryAlias(alias) => declared_of(&alias.input, place),
+        LogicalPlan::TableScan(scan) => {
+            let Ok(provider) = source_as_provider(&scan.source) else { return none };
+            let Some(table) = provider.downcast_ref::<MemoryTable>() else { return none };
+            let name = plan.schema().field(place).name();
+            let keys = table.declared_keys().into_iter().filter(|(_, columns)| columns.contains(name));
+            let key = keys.map(|(is_primary, _)| if is_primary { "PRI" } else { "UNI" }).min();
+            (key.map(String::from), table.default_of(name).map(ToString::to_string))
+        }
+        _ => none,
+    }
+}
+
 /// The facts of a column, in the order of [`FACTS`].
 fn facts(field: &Field) -> [String; FACTS.len()] {
     let (name, data_type) = (field.name(), field.data_type());
@@ -106,23 +137,42 @@ fn facts(field: &Field) -> [String; FACTS.len()] {
         false => format!("CAST({of} AS VARCHAR)"),
     };
     let none = || "CAST(NULL AS VARCHAR)".to_string();
-    let is_nested = data_type.is_nested();
+    let is_map = matches!(data_type, DataType::Map(..));
     let is_number = data_type.is_numeric();
-    let of_order = |function: &str| if is_nested { none() } else { as_text(&format!("{function}({column})")) };
+    let is_time = matches!(data_type, DataType::Date32 | DataType::Timestamp(..));
+    let of_order = |function: &str| if is_map { none() } else { as_text(&format!("{function}({column})")) };
     let of_number = |function: &str| match is_number {
         true => as_text(&format!("{function}(CAST({column} AS DOUBLE))")),
         false => none(),
     };
+    // Times are measured by their microseconds.
+    let time = |micros: &str| match data_type {
+        DataType::Timestamp(_, Some(_)) => {
+            format!("timezone('UTC', make_timestamp(CAST(round({micros}) AS BIGINT)))")
+        }
+        _ => format!("make_timestamp(CAST(round({micros}) AS BIGINT))"),
+    };
+    let average = match is_time {
+        true => as_text(&time(&format!("avg(CAST(epoch_us({column}) AS DOUBLE))"))),
+        false => of_number("avg"),
+    };
     // Functions of approximations take few types.
-    let measured = if data_type.is_integer() { column.to_string() } else { format!("CAST({column} AS DOUBLE)") };
-    let quantile = |share: &str| match is_number {
-        true => as_text(&format!("approx_percentile_cont({share}) WITHIN GROUP (ORDER BY {measured})")),
-        false => none(),
+    let measured = match data_type {
+        data_type if data_type.is_integer() => column.to_string(),
+        _ if is_time => format!("epoch_us({column})"),
+        _ => format!("CAST({column} AS DOUBLE)"),
     };
-    let unique = match is_nested {
-        true => "CAST(NULL AS BIGINT)".into(),
-        false => format!("approx_distinct({})", as_text(&column.to_string())),
+    let quantile = |share: &str| {
+        let found = format!("approx_percentile_cont({share}) WITHIN GROUP (ORDER BY {measured})");
+        match data_type {
+            data_type if data_type.is_integer() => as_text(&format!("CAST(round({found}) AS DECIMAL(20, 0))")),
+            DataType::Date32 => as_text(&format!("CAST({} AS DATE)", time(&found))),
+            _ if is_time => as_text(&time(&found)),
+            _ if is_number => as_text(&found),
+            _ => none(),
+        }
     };
+    let unique = format!("approx_distinct({})", as_text(&column.to_string()));
     let percentage = format!("100.0 * (count(*) - count({column})) / nullif(count(*), 0)");
     [
         constant(name),
@@ -130,7 +180,7 @@ fn facts(field: &Field) -> [String; FACTS.len()] {
         of_order("min"),
         of_order("max"),
         format!("CAST({unique} AS BIGINT)"),
-        of_number("avg"),
+        average,
         of_number("stddev"),
         quantile("0.25"),
         quantile("0.5"),

@@ -19,6 +19,8 @@
 //!   `CREATE TABLE t AS SELECT * FROM (SELECT …) AS t (a, b)`.
 //! - `* LIKE 'a%'` is read for `COLUMNS(c -> c LIKE 'a%')`, and so are NOT LIKE, GLOB and SIMILAR TO.
 //! - `(t).*` is read for `t.*`, as PostgreSQL has it of rows.
+//! - `LATERAL unnest(l)`, and LATERAL of a series, are read without the word: these functions see the tables before
+//!   them anyway, as in PostgreSQL.
 //! - `10%` of TABLESAMPLE is read for `10 PERCENT`, and `reservoir(5 ROWS)` for `(5 ROWS)`.
 
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -49,6 +51,7 @@ pub(super) fn read_for(tokens: &mut Vec<TokenWithSpan>) -> Result<()> {
     create_macro(tokens);
     name_created_columns(tokens);
     spread_rows(tokens);
+    without_lateral(tokens);
     columns_like(tokens);
     let is_read =
         |token: &TokenWithSpan| matches!(keyword(token), Some(Keyword::ASOF | Keyword::GLOBAL | Keyword::TABLESAMPLE));
@@ -235,6 +238,21 @@ fn name_created_columns(tokens: &mut Vec<TokenWithSpan>) {
     let all = [word("SELECT", Keyword::SELECT), Token::Mul, word("FROM", Keyword::FROM), Token::LParen];
     tokens.splice(query..query, all.map(new));
     tokens.drain(first..=last);
+}
+
+/// Leaves LATERAL out in front of functions that see the tables before them.
+fn without_lateral(tokens: &mut Vec<TokenWithSpan>) {
+    let words: Vec<usize> = (0..tokens.len()).filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_))).collect();
+    let is_it = |part: &&[usize]| {
+        let [lateral, function, open] = [0, 1, 2].map(|word| &tokens[part[word]]);
+        keyword(lateral) == Some(Keyword::LATERAL)
+            && ["unnest", "generate_series", "range"].iter().any(|name| is_word(function, name))
+            && open.token == Token::LParen
+    };
+    let found: Vec<usize> = words.windows(3).filter(is_it).map(|part| part[0]).collect();
+    for at in found.into_iter().rev() {
+        tokens.remove(at);
+    }
 }
 
 /// Takes the parentheses off `(t).*`.

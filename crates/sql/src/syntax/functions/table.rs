@@ -1,7 +1,7 @@
 //! Names and calls of functions, and what they are read as.
 
 /// Names of functions and the names that sessions have for them.
-pub(super) const RENAMED: [(&str, &str); 87] = [
+pub(super) const RENAMED: [(&str, &str); 100] = [
     ("aggregate", "list_aggregate"),
     ("apply", "array_transform"),
     ("approx_count_distinct", "approx_distinct"),
@@ -46,7 +46,20 @@ pub(super) const RENAMED: [(&str, &str); 87] = [
     ("iif", "if"),
     ("json_extract_path", "json_extract"),
     ("json_extract_path_text", "json_extract_string"),
+    ("json_agg", "json_group_array"),
+    ("json_build_array", "json_array"),
+    ("json_build_object", "json_object"),
+    ("json_object_agg", "json_group_object"),
     ("json_quote", "to_json"),
+    ("jsonb_agg", "json_group_array"),
+    ("jsonb_array_length", "json_array_length"),
+    ("jsonb_build_array", "json_array"),
+    ("jsonb_build_object", "json_object"),
+    ("jsonb_extract_path", "json_extract"),
+    ("jsonb_extract_path_text", "json_extract_string"),
+    ("jsonb_object_agg", "json_group_object"),
+    ("jsonb_pretty", "json_pretty"),
+    ("jsonb_typeof", "json_typeof"),
     ("last", "last_value"),
     ("lcase", "lower"),
     ("least_common_multiple", "lcm"),
@@ -92,7 +105,7 @@ pub(super) const RENAMED: [(&str, &str); 87] = [
 ];
 
 /// Calls and the expressions that they are read as; one with a constant before one that takes any argument there.
-pub(super) const REWRITTEN: [(&str, &str); 137] = [
+pub(super) const REWRITTEN: [(&str, &str); 139] = [
     (
         "array_cross_product($1, $2)",
         "make_array($1[2] * $2[3] - $1[3] * $2[2], $1[3] * $2[1] - $1[1] * $2[3], $1[1] * $2[2] - $1[2] * $2[1])",
@@ -292,6 +305,12 @@ pub(super) const REWRITTEN: [(&str, &str); 137] = [
         "CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL AND $3 IS NOT NULL THEN coalesce(regexp_match($1, \
          '(' || $2 || ')')[$3 + 1], '') END",
     ),
+    (
+        "regexp_extract($1, $2, $3, $4)",
+        "CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL AND $3 IS NOT NULL THEN coalesce(regexp_match($1, \
+         '((?u' || translate($4, 'cmnp', '') || ')' || $2 || ')')[$3 + 1], '') END",
+    ),
+    ("regexp_full_match($1, $2, $3)", "regexp_like($1, '^(?:(?u' || translate($3, 'cmnp', '') || ')' || $2 || ')$')"),
     ("regexp_split_to_table($1, $2)", "unnest(string_split_regex($1, $2))"),
     ("regexp_full_match($1, $2)", "regexp_like($1, '^(?:' || $2 || ')$')"),
     ("second($1)", "CAST(floor(date_part('second', $1)) AS BIGINT)"),

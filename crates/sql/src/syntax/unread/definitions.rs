@@ -9,7 +9,6 @@ use datafusion::sql::sqlparser::ast::{
 use super::refuse;
 use super::types::{self, Lengths};
 use crate::error::{Result, SqlError};
-use crate::syntax::macros;
 use crate::syntax::visits::has_query;
 
 /// Checks a table in memory. The planner takes `CreateTable` apart without `..` itself, and refuses what it does not
@@ -174,7 +173,7 @@ pub(super) fn view(view: &CreateView) -> Result<()> {
         with_no_schema_binding,
         // The connection looks whether it is there.
         if_not_exists: _,
-        temporary,
+        temporary: _,
         copy_grants,
         to,
         params,
@@ -189,7 +188,6 @@ pub(super) fn view(view: &CreateView) -> Result<()> {
         ("CREATE OR ALTER VIEW", *or_alter),
         ("CREATE MATERIALIZED VIEW", *materialized),
         ("CREATE SECURE VIEW", *secure),
-        ("CREATE TEMPORARY VIEW", *temporary && !macros::is_one(view)),
         ("options of CREATE VIEW", *options != CreateTableOptions::None),
         ("CLUSTER BY of CREATE VIEW", !cluster_by.is_empty()),
         ("COMMENT of CREATE VIEW", comment.is_some()),
