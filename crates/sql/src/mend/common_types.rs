@@ -103,7 +103,7 @@ impl Common {
                     changed.unwrap_or_else(|| field.clone())
                 });
                 let fields = fields.collect();
-                is_changed.then(|| Struct(fields))
+                is_changed.then_some(Struct(fields))
             }
             _ => None,
         }

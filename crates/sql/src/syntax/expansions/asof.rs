@@ -88,7 +88,7 @@ pub(super) async fn of_join(
             let mut items: Vec<String> = rest.map(|column| own(&column.name)).collect();
             for column in &names {
                 let column = Hidden { table: name.clone(), name: column.clone() };
-                items.push(format!("{} AS {}", own(&column.name), quoted(&column.marked())));
+                items.push(format!("{} AS {}", own(&column.name), quoted(column.marked())));
                 hidden.push(column);
             }
             (conditions, format!("{} DESC", own(last)), items)
@@ -201,7 +201,7 @@ pub(super) fn call_hidden(query: &mut Query, hidden: &[Hidden]) -> Result<()> {
     if hidden.is_empty() {
         return Ok(());
     }
-    let marked: Vec<ObjectName> = hidden.iter().map(|column| vec![quoted(&column.marked())].into()).collect();
+    let marked: Vec<ObjectName> = hidden.iter().map(|column| vec![quoted(column.marked())].into()).collect();
     for select in selects(&mut query.body) {
         for item in &mut select.projection {
             match item {
@@ -267,6 +267,6 @@ fn called<'a>(expr: &Expr, hidden: &'a [Hidden]) -> Option<&'a Hidden> {
 }
 
 fn marked_column(column: &Hidden) -> Expr {
-    let names: Vec<Ident> = vec![quoted(&column.table), quoted(&column.marked())];
+    let names: Vec<Ident> = vec![quoted(&column.table), quoted(column.marked())];
     Expr::CompoundIdentifier(names)
 }
