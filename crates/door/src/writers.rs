@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch};
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::compute::cast;
 use arrow::csv::{QuoteStyle, Writer as CsvWriter, WriterBuilder as CsvWriterBuilder};
 use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
@@ -103,7 +103,9 @@ fn with_intervals(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let of =
         |(field, column): (&Arc<Field>, &ArrayRef)| field.as_ref().clone().with_data_type(column.data_type().clone());
     let fields: Vec<Field> = schema.fields().iter().zip(&columns).map(of).collect();
-    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
+    // A statement that gives no rows gives no columns.
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)
 }
 
 /// The rows with texts for keys of maps: members of an object have no others.

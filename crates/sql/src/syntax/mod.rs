@@ -16,6 +16,7 @@ mod copies;
 mod created;
 mod declared;
 mod dialect;
+mod doubles;
 mod elsewhere;
 mod escapes;
 mod expansions;
@@ -83,6 +84,7 @@ pub(crate) use beside::beside;
 pub(crate) use changes::{column_name, found_table};
 pub(crate) use declared::{Declared, DeclaredKey};
 pub(crate) use dialect::{SessionDialect, parser_of};
+use doubles::{as_double, is_power};
 pub(crate) use functions::function_names;
 pub(crate) use items::{
     about_repeated_names, distinguish, in_own_names, is_about_repeated_names, result_name, shown_name,
@@ -565,43 +567,5 @@ fn function_of(op: &BinaryOperator) -> Option<&'static str> {
         BinaryOperator::PGOverlap => Some("array_has_any"),
         BinaryOperator::PGStartsWith => Some("starts_with"),
         _ => None,
-    }
-}
-
-/// Whether an expression is a power of doubles. A cast of one would make plans of long chains slow.
-fn is_power(expr: &Expr) -> bool {
-    let Expr::Function(Function { name, args: FunctionArguments::List(list), .. }) = expr else { return false };
-    let is_double = |argument: &FunctionArg| match argument {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) => is_double(argument),
-        _ => false,
-    };
-    name.to_string() == "power" && list.args.iter().all(is_double)
-}
-
-fn as_double(expr: Expr) -> Expr {
-    let (kind, data_type) = (CastKind::Cast, DataType::Double(ExactNumberInfo::None));
-    Expr::Cast { kind, expr: Box::new(expr), data_type, array: false, format: None }
-}
-
-/// Whether an expression says that it is a float: a cast to one, or what computes with one.
-fn is_double(expr: &Expr) -> bool {
-    match expr {
-        Expr::Cast { data_type, .. } => matches!(
-            data_type,
-            DataType::Double(_)
-                | DataType::DoublePrecision
-                | DataType::Float(_)
-                | DataType::Real
-                | DataType::Float4
-                | DataType::Float8
-                | DataType::Float32
-                | DataType::Float64
-        ),
-        Expr::UnaryOp { expr, .. } | Expr::Nested(expr) => is_double(expr),
-        Expr::BinaryOp { left, right, .. } => is_double(left) || is_double(right),
-        Expr::Function(Function { args: FunctionArguments::List(list), .. }) => list.args.iter().any(
-            |argument| matches!(argument, FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) if is_double(argument)),
-        ),
-        _ => false,
     }
 }

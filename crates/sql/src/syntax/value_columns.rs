@@ -9,7 +9,7 @@
 
 use datafusion::sql::sqlparser::ast::{CastKind, DataType, ExactNumberInfo, Expr, SetExpr, Value, Values};
 
-use super::{as_double, is_double};
+use super::doubles::{as_double, is_double};
 
 /// Digits that a decimal of 128 bits has.
 const DIGITS_MAX: u64 = 38;

@@ -210,7 +210,8 @@ fn of_pivot(tokens: &[TokenWithSpan], range: Range<usize>) -> Option<Vec<TokenWi
     let comma = || new(Token::Comma);
     let columns: Vec<&[TokenWithSpan]> = listed.iter().map(|listed| listed.column.as_slice()).collect();
     // Of each combination its values, their names, and whether one has a name of its own.
-    let mut rows: Vec<(Vec<&[TokenWithSpan]>, Vec<Option<&str>>, bool)> = vec![(Vec::new(), Vec::new(), false)];
+    type Combination<'t> = (Vec<&'t [TokenWithSpan]>, Vec<Option<&'t str>>, bool);
+    let mut rows: Vec<Combination> = vec![(Vec::new(), Vec::new(), false)];
     for Listed { values: of_column, .. } in &listed {
         if rows.len().saturating_mul(of_column.len()) > PAIRS_MAX {
             return None;
