@@ -120,5 +120,5 @@ impl Statement {
 /// The statements of a text.
 #[pyfunction]
 pub(crate) fn split(text: &str) -> Vec<String> {
-    Script::split(text).into_statements().into_iter().map(|statement| statement.sql).collect()
+    Script::split(text).into_statements(text).into_iter().map(|statement| statement.sql).collect()
 }

@@ -158,7 +158,7 @@ impl Front {
 
 /// The one statement of a text, without its semicolon.
 pub(crate) fn only_statement(text: &str) -> Result<(String, Front), Refusal> {
-    let mut statements = Script::split(text).into_statements();
+    let mut statements = Script::split(text).into_statements(text);
     let Some(statement) = statements.pop().filter(|_| statements.is_empty()) else {
         // What is nothing is the parser's to refuse.
         return match text.trim().is_empty() || statements.is_empty() {

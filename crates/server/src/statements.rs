@@ -14,7 +14,9 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 use warpcube_door::{Crew, Threads};
-use warpcube_sql::{Connection, Database, GivenTables, Registration, SqlError, StatementKind, StatementReport};
+use warpcube_sql::{
+    Connection, Database, GivenTables, OwnStatement, Registration, SqlError, StatementKind, StatementReport,
+};
 
 use crate::clients::Client;
 use crate::error::Refusal;
@@ -183,11 +185,19 @@ impl Statements {
         registered: Registration,
         begin: impl FnOnce(&SchemaRef, bool) -> Result<Encode<T>, Refusal> + Send + 'static,
     ) -> Result<Rows<T>, Refusal> {
-        let place = self.place(&statement.client, &registered).await?;
-        let threads = self.crew.threads().ok_or_else(server_ends)?;
-        let connection = self.connect(&statement.client, &registered)?;
+        // What tells of statements that run, and ends them, does not wait for those.
         let (client, given) = (statement.client.clone(), statement.given.clone());
         let sql = statement.sql();
+        let is_about_statements = matches!(
+            OwnStatement::parse(&sql),
+            Ok(Some(OwnStatement::ShowQueries | OwnStatement::Kill { .. }))
+        );
+        let place = match is_about_statements {
+            true => None,
+            false => Some(self.place(&client, &registered).await?),
+        };
+        let threads = self.crew.threads().ok_or_else(server_ends)?;
+        let connection = self.connect(&client, &registered)?;
         let limit = connection.settings().timeout;
         let (sender, messages) = channel(QUEUE);
         let running = registered.clone();
@@ -197,6 +207,8 @@ impl Statements {
                 refusal
             };
             let work = async {
+                // What a statement has changed is not undone by an error.
+                let rows_max = client.rows_max.filter(|_| connection.kind_of(&sql) == StatementKind::Query);
                 let execution = connection.execute_registered(registered.clone(), &sql, given.as_ref()).await;
                 let execution = execution.map_err(|error| Refusal::of_statement(error, &sql))?;
                 let mut encode = begin(&execution.schema, execution.counts).map_err(refused)?;
@@ -204,7 +216,7 @@ impl Statements {
                 while let Some(batch) = rows.next().await {
                     let batch = batch.map_err(|error| Refusal::of_statement(SqlError::from(error), &sql))?;
                     count += batch.num_rows() as u64;
-                    if let Some(most) = client.rows_max.filter(|most| count > *most) {
+                    if let Some(most) = rows_max.filter(|most| count > *most) {
                         return Err(refused(Refusal::too_many_rows(most, &client.name)));
                     }
                     for start in (0..batch.num_rows()).step_by(ROWS) {
@@ -292,7 +304,7 @@ struct Running {
     began: Instant,
     limit: Option<Duration>,
     _threads: Arc<Threads>,
-    _place: Place,
+    _place: Option<Place>,
 }
 
 impl Running {

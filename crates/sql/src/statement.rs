@@ -367,9 +367,20 @@ impl Script {
         Script { statements, rest, open, bracket: brackets.pop(), backslash }
     }
 
-    /// All statements, the last one without a semicolon included.
-    pub fn into_statements(self) -> Vec<ScriptStatement> {
-        self.statements.into_iter().chain(self.rest).collect()
+    /// All statements of `text`, the last one without a semicolon included. That has what stands from a backslash on,
+    /// which the parser refuses.
+    pub fn into_statements(self, text: &str) -> Vec<ScriptStatement> {
+        let rest = match self.backslash {
+            Some(at) => {
+                let tail = statement(text, at..text.len());
+                Some(match self.rest {
+                    Some(begun) => ScriptStatement { sql: format!("{} {}", begun.sql, tail.sql), line: begun.line },
+                    None => tail,
+                })
+            }
+            None => self.rest,
+        };
+        self.statements.into_iter().chain(rest).collect()
     }
 }
 
@@ -381,6 +392,16 @@ fn statement(text: &str, range: Range<usize>) -> ScriptStatement {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_backslash_is_the_parsers_to_refuse() {
+        let texts = |text: &str| -> Vec<String> {
+            Script::split(text).into_statements(text).into_iter().map(|statement| statement.sql).collect()
+        };
+        assert_eq!(texts("DELETE FROM t \\ WHERE a = 1; SELECT 1"), ["DELETE FROM t \\ WHERE a = 1; SELECT 1"]);
+        assert_eq!(texts("SELECT 1; \\ SELECT 2"), ["SELECT 1", "\\ SELECT 2"]);
+        assert_eq!(texts("SELECT '\\'; SELECT 2"), ["SELECT '\\'", "SELECT 2"]);
+    }
 
     #[test]
     fn ours_in_any_dress() {

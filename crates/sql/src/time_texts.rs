@@ -161,8 +161,19 @@ pub(crate) fn intervals(texts: &ArrayRef, target: &DataType, may_fail: bool) -> 
     Ok(cast_with_options(&told.collect::<StringArray>(), target, &options)?)
 }
 
-/// The text of an interval as Arrow reads it, in units without signs of plus; none if it is one.
+/// The text of an interval as Arrow reads it, in units without signs of plus; none if it is one. A number at the end
+/// that has no unit is one of seconds.
 pub(crate) fn in_units(text: &str) -> Option<String> {
+    let units = in_units_told(text);
+    let is_number = |word: &str| word.parse::<f64>().is_ok() && word.ends_with(|last: char| last.is_ascii_digit());
+    match units.as_deref().unwrap_or(text).split_whitespace().next_back() {
+        Some(last) if is_number(last) => Some(format!("{} seconds", units.as_deref().unwrap_or(text).trim())),
+        _ => units,
+    }
+}
+
+/// The same, where a number without a unit stays one.
+fn in_units_told(text: &str) -> Option<String> {
     let trimmed = text.trim();
     if let Some(units) = of_iso(trimmed) {
         return Some(units);

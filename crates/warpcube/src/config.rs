@@ -92,7 +92,13 @@ pub(crate) fn tokens(common: &CommonArgs) -> Result<Vec<TokenOptions>> {
         let options = TokenOptions { name: name.clone(), token, read_only, statements_max, timeout, rows_max };
         options.check().map_err(error).map(|()| options)
     };
-    tokens.into_iter().map(option).collect()
+    let tokens: Vec<TokenOptions> = tokens.into_iter().map(option).collect::<Result<_>>()?;
+    for (at, one) in tokens.iter().enumerate() {
+        if let Some(other) = tokens[..at].iter().find(|other| other.token == one.token) {
+            return Err(error(format!("tokens '{}' and '{}' have one text", other.name, one.name)));
+        }
+    }
+    Ok(tokens)
 }
 
 /// Reads a file of TOML.

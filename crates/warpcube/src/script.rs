@@ -74,7 +74,7 @@ impl Runner {
         if is_command(text) {
             return commands::run(self, &mut StatementReader::default(), text.trim()).map(|_| ());
         }
-        for statement in Script::split(text).into_statements() {
+        for statement in Script::split(text).into_statements(text) {
             if let Err(error) = self.statement(&statement.sql) {
                 self.script_error(error.begun_on(statement.line).0)?;
             }

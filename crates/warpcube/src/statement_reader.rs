@@ -123,7 +123,8 @@ impl StatementReader {
     /// The rest at the end of the input.
     pub(crate) fn end(&mut self) -> Vec<(Piece, usize)> {
         let start = self.start;
-        let statements = Script::split(&std::mem::take(&mut self.text)).into_statements();
+        let text = std::mem::take(&mut self.text);
+        let statements = Script::split(&text).into_statements(&text);
         statements.into_iter().map(|statement| (Piece::Statement(statement.sql), start + statement.line - 1)).collect()
     }
 }

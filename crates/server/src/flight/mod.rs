@@ -245,19 +245,20 @@ impl FlightSqlService for Service {
         let sealed = Sealed::new(statement(&query.query)?, None);
         let parameters = warpcube_door::parameter_count(&sealed.text);
         // The columns of a query with parameters may depend on their types.
-        let dataset = if parameters == 0 { self.columns(client(&request)?, &sealed).await? } else { None };
+        let client = client(&request)?;
+        let dataset = if parameters == 0 { self.columns(client.clone(), &sealed).await? } else { None };
         let dataset_schema = dataset.map_or_else(|| Ok(Bytes::new()), |schema| encoded(&schema))?;
         let parameter_schema = encoded(&parameters::schema(parameters))?;
-        let prepared_statement_handle = self.prepared.add(sealed.text)?;
+        let prepared_statement_handle = self.prepared.add(&client.name, sealed.text)?;
         Ok(ActionCreatePreparedStatementResult { prepared_statement_handle, dataset_schema, parameter_schema })
     }
 
     async fn do_action_close_prepared_statement(
         &self,
         query: ActionClosePreparedStatementRequest,
-        _: Request<Action>,
+        request: Request<Action>,
     ) -> Result<(), Status> {
-        self.prepared.remove(&query.prepared_statement_handle);
+        self.prepared.remove(&client(&request)?.name, &query.prepared_statement_handle);
         Ok(())
     }
 
@@ -266,8 +267,9 @@ impl FlightSqlService for Service {
         query: CommandPreparedStatementQuery,
         request: Request<PeekableFlightDataStream>,
     ) -> Result<DoPutPreparedStatementResult, Status> {
+        let client = client(&request)?;
         let rows = parameters::read(request.into_inner(), self.shared.body_max).await?;
-        self.prepared.bind(&query.prepared_statement_handle, rows.unwrap_or_default())?;
+        self.prepared.bind(&client.name, &query.prepared_statement_handle, rows.unwrap_or_default())?;
         Ok(DoPutPreparedStatementResult { prepared_statement_handle: Some(query.prepared_statement_handle) })
     }
 
@@ -277,8 +279,9 @@ impl FlightSqlService for Service {
         request: Request<FlightDescriptor>,
     ) -> FlightInfoResult {
         // The ticket has the values that are bound now.
-        let sealed = self.prepared.query(&query.prepared_statement_handle)?;
-        let schema = self.columns(client(&request)?, &sealed).await?;
+        let client = client(&request)?;
+        let sealed = self.prepared.query(&client.name, &query.prepared_statement_handle)?;
+        let schema = self.columns(client, &sealed).await?;
         let ticket = TicketStatementQuery { statement_handle: sealed.close(&self.shared.seal)?.into() };
         self.info(request, schema.as_deref(), ticket.as_any().encode_to_vec())
     }
@@ -289,10 +292,8 @@ impl FlightSqlService for Service {
         request: Request<PeekableFlightDataStream>,
     ) -> Result<i64, Status> {
         let (handle, client) = (command.prepared_statement_handle, client(&request)?);
-        if let Some(rows) = parameters::read(request.into_inner(), self.shared.body_max).await? {
-            self.prepared.bind(&handle, rows)?;
-        }
-        let (text, bound) = self.prepared.update(&handle)?;
+        let rows = parameters::read(request.into_inner(), self.shared.body_max).await?;
+        let (text, bound) = self.prepared.update(&client.name, &handle, rows)?;
         Ok(self.update(Statement::of(client, text).bound_to(bound)).await?)
     }
 

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
@@ -26,6 +26,8 @@ const MOST: usize = 4096;
 pub(super) type Row = Vec<String>;
 
 struct Statement {
+    /// The name of the client that may use it.
+    owner: Arc<str>,
     sql: String,
     /// The rows that are bound.
     rows: Vec<Row>,
@@ -40,31 +42,32 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    /// Keeps a statement; gives its handle.
-    pub(super) fn add(&self, sql: String) -> Result<Bytes, Status> {
+    /// Keeps a statement of a client; gives its handle.
+    pub(super) fn add(&self, owner: &Arc<str>, sql: String) -> Result<Bytes, Status> {
         let mut statements = self.lock();
         statements.retain(|_, statement| statement.used.elapsed() < UNUSED);
         if statements.len() >= MOST {
             return Err(Refusal::busy("there are too many prepared statements; close some").into());
         }
         let handle = Bytes::from(self.next.fetch_add(1, Ordering::Relaxed).to_be_bytes().to_vec());
-        statements.insert(handle.clone(), Statement { sql, rows: Vec::new(), used: Instant::now() });
+        statements
+            .insert(handle.clone(), Statement { owner: owner.clone(), sql, rows: Vec::new(), used: Instant::now() });
         Ok(handle)
     }
 
-    /// Forgets a statement, if there is one.
-    pub(super) fn remove(&self, handle: &Bytes) {
-        self.lock().remove(handle);
+    /// Forgets a statement of a client, if there is one.
+    pub(super) fn remove(&self, owner: &str, handle: &Bytes) {
+        self.lock().retain(|of, statement| of != handle || *statement.owner != *owner);
     }
 
     /// Binds values in place of those that were bound.
-    pub(super) fn bind(&self, handle: &Bytes, rows: Vec<Row>) -> Result<(), Status> {
-        self.with(handle, |statement| statement.rows = rows)
+    pub(super) fn bind(&self, owner: &str, handle: &Bytes, rows: Vec<Row>) -> Result<(), Status> {
+        self.with(owner, handle, |statement| statement.rows = rows)
     }
 
     /// A query with the values that are bound.
-    pub(super) fn query(&self, handle: &Bytes) -> Result<Sealed, Status> {
-        let (text, rows) = self.bound(handle)?;
+    pub(super) fn query(&self, owner: &str, handle: &Bytes) -> Result<Sealed, Status> {
+        let (text, rows) = self.with(owner, handle, |statement| (statement.sql.clone(), statement.rows.clone()))?;
         if rows.len() > 1 {
             return Err(Refusal::request("a query takes one row of values").into());
         }
@@ -72,20 +75,28 @@ impl Prepared {
         Ok(Sealed::new(text, bound))
     }
 
-    /// The text of a statement, and with all rows of values in place of its parameters where it has any.
-    pub(super) fn update(&self, handle: &Bytes) -> Result<(String, Option<String>), Status> {
-        let (text, rows) = self.bound(handle)?;
+    /// The text of a statement, and with all rows of values in place of its parameters where it has any: those that
+    /// are given, which are bound from then on, or those that were bound.
+    pub(super) fn update(
+        &self,
+        owner: &str,
+        handle: &Bytes,
+        given: Option<Vec<Row>>,
+    ) -> Result<(String, Option<String>), Status> {
+        let (text, rows) = self.with(owner, handle, |statement| {
+            if let Some(rows) = given {
+                statement.rows = rows;
+            }
+            (statement.sql.clone(), statement.rows.clone())
+        })?;
         let bound = with_rows(&text, rows).map_err(Refusal::request)?;
         Ok((text, bound))
     }
 
-    fn bound(&self, handle: &Bytes) -> Result<(String, Vec<Row>), Status> {
-        self.with(handle, |statement| (statement.sql.clone(), statement.rows.clone()))
-    }
-
-    fn with<T>(&self, handle: &Bytes, work: impl FnOnce(&mut Statement) -> T) -> Result<T, Status> {
+    fn with<T>(&self, owner: &str, handle: &Bytes, work: impl FnOnce(&mut Statement) -> T) -> Result<T, Status> {
         let mut statements = self.lock();
-        let statement = statements.get_mut(handle);
+        // Who has guessed the handle of another client's is told the same as who made one up.
+        let statement = statements.get_mut(handle).filter(|statement| *statement.owner == *owner);
         let statement = statement.ok_or_else(|| {
             let gone = "there is no such prepared statement: it was closed, or not used for an hour";
             Refusal::request(gone).with_status(StatusCode::NOT_FOUND)
@@ -143,19 +154,24 @@ mod tests {
 
     #[test]
     fn values_are_bound_until_others_are() {
-        let prepared = Prepared::default();
-        let handle = prepared.add("SELECT ? + ?".into()).unwrap();
-        assert!(prepared.query(&handle).is_err(), "no values");
-        prepared.bind(&handle, vec![vec!["1".into(), "2".into()]]).unwrap();
-        let sealed = prepared.query(&handle).unwrap();
+        let (prepared, own) = (Prepared::default(), Arc::from("own"));
+        let handle = prepared.add(&own, "SELECT ? + ?".into()).unwrap();
+        assert!(prepared.query("own", &handle).is_err(), "no values");
+        prepared.bind("own", &handle, vec![vec!["1".into(), "2".into()]]).unwrap();
+        let sealed = prepared.query("own", &handle).unwrap();
         assert_eq!((sealed.text.as_str(), sealed.bound.as_deref()), ("SELECT ? + ?", Some("SELECT 1 + 2")));
-        prepared.bind(&handle, vec![vec!["3".into(), "4".into()], vec!["5".into(), "6".into()]]).unwrap();
-        assert!(prepared.query(&handle).is_err(), "two rows");
-        assert!(prepared.update(&handle).is_err(), "two rows of what is no INSERT");
-        prepared.bind(&handle, vec![vec!["1".into()]]).unwrap();
-        assert!(prepared.query(&handle).is_err(), "too few");
-        prepared.remove(&handle);
-        assert_eq!(prepared.query(&handle).unwrap_err().code(), tonic::Code::NotFound);
+        prepared.bind("own", &handle, vec![vec!["3".into(), "4".into()], vec!["5".into(), "6".into()]]).unwrap();
+        assert!(prepared.query("own", &handle).is_err(), "two rows");
+        assert!(prepared.update("own", &handle, None).is_err(), "two rows of what is no INSERT");
+        prepared.bind("own", &handle, vec![vec!["1".into()]]).unwrap();
+        assert!(prepared.query("own", &handle).is_err(), "too few");
+        // Statements of other clients are as if there were none.
+        assert_eq!(prepared.query("other", &handle).unwrap_err().code(), tonic::Code::NotFound);
+        assert!(prepared.bind("other", &handle, Vec::new()).is_err());
+        prepared.remove("other", &handle);
+        prepared.bind("own", &handle, vec![vec!["1".into(), "2".into()]]).unwrap();
+        prepared.remove("own", &handle);
+        assert_eq!(prepared.query("own", &handle).unwrap_err().code(), tonic::Code::NotFound);
     }
 
     #[test]
@@ -183,8 +199,8 @@ mod tests {
 
     #[test]
     fn there_are_no_more_than_a_few_thousand() {
-        let prepared = Prepared::default();
-        assert!((0..MOST).all(|_| prepared.add("SELECT 1".into()).is_ok()));
-        assert_eq!(prepared.add("SELECT 1".into()).unwrap_err().code(), tonic::Code::Unavailable);
+        let (prepared, own) = (Prepared::default(), Arc::from("own"));
+        assert!((0..MOST).all(|_| prepared.add(&own, "SELECT 1".into()).is_ok()));
+        assert_eq!(prepared.add(&own, "SELECT 1".into()).unwrap_err().code(), tonic::Code::Unavailable);
     }
 }

@@ -83,6 +83,10 @@ impl Connection {
                 let kept = self.kept_catalog()?;
                 kept.check_writable()?;
                 self.check_outranked(&name, &value)?;
+                if name == "warpcube.read_only" {
+                    let reason = "no session could take it back; give --read-only, or a token that is read-only";
+                    return Err(SqlError::Unsupported(format!("SET GLOBAL {name}: {reason}")));
+                }
                 report.commit()?;
                 let origin = SettingOrigin::Catalog(kept.folder().to_path_buf());
                 self.assign(&name, &value, origin.clone())?;

@@ -12,6 +12,7 @@ use super::graph::{Compared, Core, Graph, Hanging, Relation, mark_column};
 use super::tables::TableFacts;
 use super::{Reason, unions};
 use crate::mend::cast_functions::CastFunction;
+use crate::words::sql_name;
 
 /// The sides of a join that keeps the rows of one of them.
 struct Sides<'p> {
@@ -263,7 +264,11 @@ fn equality(pair: (Expr, Expr), join: &Join, (left, right): &(Expr, Expr)) -> Re
         return Ok(vec![pair]);
     }
     let value = |expr: Expr| {
-        let default = ScalarValue::new_default(&data_type(&expr)?).map_err(text)?;
+        let data_type = data_type(&expr)?;
+        if data_type.is_nested() {
+            return Err(format!("an equality of NULLs of type {}", sql_name(&data_type)));
+        }
+        let default = ScalarValue::new_default(&data_type).map_err(text)?;
         Ok::<_, Reason>(Expr::Case(Case {
             expr: None,
             when_then_expr: vec![(Box::new(expr.clone().is_not_null()), Box::new(expr))],

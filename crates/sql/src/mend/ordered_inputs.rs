@@ -3,7 +3,8 @@
 //! DataFusion's planner drops the sorts of subqueries without a LIMIT, so that `SELECT string_agg(x, ',') FROM (SELECT
 //! x FROM t ORDER BY x)` has any order, and so has `SELECT * FROM (SELECT x FROM t ORDER BY x) LIMIT 3`. Sessions keep
 //! the sorts ([`crate::baseline`]). Here such an aggregate without an ORDER BY of its own has that of the rows that it
-//! reads; a key that the subquery does not select becomes a column of it. Then sorts go whose order nothing above them
+//! reads; a key that the subquery does not select becomes a column of it. So has a window over all rows without an
+//! ORDER BY, `row_number() OVER ()`. Then sorts go whose order nothing above them
 //! keeps.
 //!
 //! The file goes once DataFusion keeps orders of subqueries for what depends on them.
@@ -15,7 +16,7 @@ use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
-    Aggregate, AggregateUDF, Expr, Filter, LogicalPlan, Projection, SortExpr, SubqueryAlias,
+    Aggregate, AggregateUDF, Expr, Filter, LogicalPlan, Projection, SortExpr, SubqueryAlias, Window,
 };
 use datafusion::optimizer::AnalyzerRule;
 
@@ -37,6 +38,7 @@ impl AnalyzerRule for OrderedInputs {
         let ordered = plan.transform_up_nested(|plan| {
             let plan = match plan {
                 LogicalPlan::Aggregate(aggregate) => in_order(aggregate)?,
+                LogicalPlan::Window(window) => in_order_of_rows(window)?,
                 plan => Transformed::no(plan),
             };
             plan.transform_data(|plan| match plan {
@@ -74,6 +76,37 @@ fn in_order(aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
     };
     let calls = aggregate.aggr_expr.into_iter().map(with_order).collect::<Result<_>>()?;
     Ok(Transformed::yes(LogicalPlan::Aggregate(Aggregate::try_new(Arc::new(input), aggregate.group_expr, calls)?)))
+}
+
+/// Windows over all rows without an order of their own have that of the rows.
+fn in_order_of_rows(window: Window) -> Result<Transformed<LogicalPlan>> {
+    let is_loose = |expr: &Expr| match expr {
+        Expr::WindowFunction(function) => {
+            function.params.partition_by.is_empty() && function.params.order_by.is_empty()
+        }
+        _ => false,
+    };
+    let found = |call: &Expr| call.exists(|expr| Ok(is_loose(expr)));
+    if !window.window_expr.iter().map(found).any(|found| found.unwrap_or(false)) {
+        return Ok(Transformed::no(LogicalPlan::Window(window)));
+    }
+    let Some((input, keys)) = ordered(&window.input)? else {
+        return Ok(Transformed::no(LogicalPlan::Window(window)));
+    };
+    let names = NamePreserver::new_for_projection();
+    let with_order = |call: Expr| {
+        let name = names.save(&call);
+        let call = call.transform_up(|mut expr| {
+            let is_changed = is_loose(&expr);
+            if let (true, Expr::WindowFunction(function)) = (is_changed, &mut expr) {
+                function.params.order_by = keys.clone();
+            }
+            Ok(Transformed::new_transformed(expr, is_changed))
+        })?;
+        Ok(name.restore(call.data))
+    };
+    let calls = window.window_expr.into_iter().map(with_order).collect::<Result<_>>()?;
+    Ok(Transformed::yes(LogicalPlan::Window(Window::try_new(calls, Arc::new(input))?)))
 }
 
 /// A plan without the sort that its rows come from, but for one whose first rows are taken.

@@ -257,10 +257,14 @@ impl Drop for Listed {
     }
 }
 
-/// The beginning of a text.
+/// The beginning of a text, of a long one without its secrets: where it is cut within one, that would not be seen.
 fn cut(sql: &str) -> String {
     if sql.len() <= TEXT_BYTES_MAX {
         return sql.to_string();
+    }
+    let sql = redacted(sql);
+    if sql.len() <= TEXT_BYTES_MAX {
+        return sql;
     }
     format!("{}…", &sql[..sql.floor_char_boundary(TEXT_BYTES_MAX)])
 }

@@ -436,7 +436,7 @@ pub(super) fn of_arguments(function: &mut Function) {
 }
 
 /// `[a, b]` as `make_array(a, b)`, unless all items are constants.
-fn as_call(list: &mut Expr) {
+pub(super) fn as_call(list: &mut Expr) {
     if let Expr::Array(array) = list
         && array.elem.iter().any(|item| !matches!(item, Expr::Value(_)))
     {

@@ -252,7 +252,8 @@ impl Calls<'_> {
             return Err(SqlError::Unsupported(format!("macro {name}, more than {DEPTH_MAX} macros deep")));
         }
         let values = bound(name, args, given)?;
-        let _ = visits::visit_mut(body, &mut Arguments { values: &values, places: &mut self.places });
+        let _ =
+            visits::visit_mut(body, &mut Arguments { values: &values, places: &mut self.places, hidden: Vec::new() });
         if self.places > OPERANDS_MAX {
             return Err(SqlError::Unsupported(format!(
                 "macros whose arguments have more than {OPERANDS_MAX} operands together"
@@ -424,16 +425,36 @@ fn operands(expr: &Expr) -> usize {
 struct Arguments<'a> {
     values: &'a HashMap<String, Expr>,
     places: &'a mut usize,
+    /// Parameters of the lambdas around, which hide arguments of their names.
+    hidden: Vec<String>,
+}
+
+impl Arguments<'_> {
+    fn value(&self, name: &Ident) -> Option<&Expr> {
+        let name = folded(name);
+        self.values.get(&name).filter(|_| !self.hidden.contains(&name))
+    }
 }
 
 impl VisitorMut for Arguments<'_> {
     type Break = ();
 
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Expr::Lambda(lambda) = expr {
+            self.hidden.extend(lambda.params.iter().map(|parameter| folded(&parameter.name)));
+        }
+        ControlFlow::Continue(())
+    }
+
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         let value = match expr {
-            Expr::Identifier(name) => self.values.get(&folded(name)).map(|value| functions::operand(value.clone())),
+            Expr::Lambda(lambda) => {
+                self.hidden.truncate(self.hidden.len() - lambda.params.iter().count());
+                None
+            }
+            Expr::Identifier(name) => self.value(name).map(|value| functions::operand(value.clone())),
             Expr::CompoundIdentifier(names) => names.split_first().and_then(|(first, rest)| {
-                let value = self.values.get(&folded(first))?.clone();
+                let value = self.value(first)?.clone();
                 let field = |name: &Ident| AccessExpr::Dot(Expr::Identifier(name.clone()));
                 Some(match value {
                     Expr::Identifier(own) => Expr::CompoundIdentifier([&[own], rest].concat()),

@@ -32,6 +32,8 @@ enum Shown {
         name: String,
         expr: Expr,
         is_merged: bool,
+        /// Of a merged one, names of other columns that differ from its own in case alone.
+        apart: Vec<String>,
     },
     /// All columns of a table whose names are not known: one that reads columns of its neighbours.
     All(Vec<Ident>),
@@ -45,7 +47,9 @@ impl Shown {
     /// Whether a name means it. A merged column has the names of both sides, whatever the case of their letters.
     fn is_meant(&self, wanted: &str) -> bool {
         match self {
-            Shown::Column { name, is_merged: true, .. } => is_same(name, wanted),
+            Shown::Column { name, is_merged: true, apart, .. } => {
+                is_same(name, wanted) && !apart.iter().any(|other| other == wanted)
+            }
             other => other.is_named(wanted),
         }
     }
@@ -155,6 +159,7 @@ fn in_select(select: &mut Select, columns: &mut Columns) -> Result<Vec<Shown>> {
     for table in &mut select.from {
         shown.extend(of_tables(table, columns)?);
     }
+    tell_apart(&mut shown);
     let mut projection = Vec::new();
     for item in std::mem::take(&mut select.projection) {
         match item {
@@ -175,6 +180,20 @@ fn in_select(select: &mut Select, columns: &mut Columns) -> Result<Vec<Shown>> {
     }
     replace(select, &shown);
     Ok(shown)
+}
+
+/// Gives merged columns the names of those beside them that are not theirs, whatever the case.
+fn tell_apart(shown: &mut [Shown]) {
+    let others = shown.iter().filter_map(|column| match column {
+        Shown::Column { name, is_merged: false, .. } => Some(name.clone()),
+        _ => None,
+    });
+    let others: Vec<String> = others.collect();
+    for column in shown {
+        if let Shown::Column { name, is_merged: true, apart, .. } = column {
+            *apart = others.iter().filter(|other| *other != name && is_same(other, name)).cloned().collect();
+        }
+    }
 }
 
 /// The name of a column that is called without its table.
@@ -257,7 +276,10 @@ fn of_factor(factor: &mut TableFactor, columns: &mut Columns) -> Result<Vec<Show
     };
     Ok(match names {
         Some(names) => {
-            let column = |name: String| Shown::Column { expr: column_of(&table, &name), name, is_merged: false };
+            let column = |name: String| {
+                let (expr, apart) = (column_of(&table, &name), Vec::new());
+                Shown::Column { expr, name, is_merged: false, apart }
+            };
             names.into_iter().map(column).collect()
         }
         None => vec![Shown::All(table)],
@@ -299,7 +321,7 @@ fn of_join(left: Vec<Shown>, operator: &mut JoinOperator, right: Vec<Shown>) -> 
             }
         };
         let name = if matches!(side, Side::Right | Side::RightAlone) { others.clone() } else { own.clone() };
-        shown.push(Shown::Column { name, expr, is_merged: true });
+        shown.push(Shown::Column { name, expr, is_merged: true, apart: Vec::new() });
         of_left.push(own);
         of_right.push(others);
     }
@@ -323,9 +345,11 @@ fn of_join(left: Vec<Shown>, operator: &mut JoinOperator, right: Vec<Shown>) -> 
 /// Names of columns that both sides have, in the order of the left one.
 fn common(left: &[Shown], right: &[Shown]) -> Result<Vec<String>> {
     let mut names: Vec<String> = Vec::new();
+    let is_of_both = |name: &str| [left, right].iter().all(|side| side.iter().any(|column| column.is_named(name)));
     for column in left.iter().chain(right) {
         match column {
-            Shown::Column { name, .. } if names.iter().any(|other| is_same(other, name)) => {}
+            Shown::Column { name, .. } if names.contains(name) => {}
+            Shown::Column { name, .. } if names.iter().any(|other| is_same(other, name)) && !is_of_both(name) => {}
             Shown::Column { name, .. } => names.push(name.clone()),
             Shown::All(table) => {
                 let reason = format!(
@@ -339,6 +363,9 @@ fn common(left: &[Shown], right: &[Shown]) -> Result<Vec<String>> {
     let is_it = |column: &Shown, wanted: &str| matches!(column, Shown::Column { name, .. } if is_same(name, wanted));
     let has = |side: &[Shown], name: &String| side.iter().any(|column| is_it(column, name));
     names.retain(|name| has(left, name) && has(right, name));
+    // A name that both have is no partner of one in another case.
+    let both: Vec<String> = names.iter().filter(|name| is_of_both(name)).cloned().collect();
+    names.retain(|name| both.contains(name) || !both.iter().any(|other| is_same(other, name)));
     Ok(names)
 }
 

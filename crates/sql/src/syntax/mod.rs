@@ -68,10 +68,10 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::{CopyToSource, DFParserBuilder, Statement as ParsedStatement};
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CaseWhen, CastKind, DataType, Delete, ExactNumberInfo, Expr, Function, FunctionArg,
-    FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, Join, JoinConstraint, JoinOperator, ObjectName,
-    Query, Select, SelectFlavor, SelectItem, Statement as SqlStatement, TableFactor, UnaryOperator, Update,
-    UpdateTableFromKind, Value, VisitorMut, WildcardAdditionalOptions, helpers::attached_token::AttachedToken,
+    BinaryOperator, CaseWhen, Delete, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, Ident, Join, JoinConstraint, JoinOperator, ObjectName, Query, Select, SelectFlavor, SelectItem,
+    Statement as SqlStatement, TableFactor, UnaryOperator, Update, UpdateTableFromKind, Value, VisitorMut,
+    WildcardAdditionalOptions, helpers::attached_token::AttachedToken, visit_expressions_mut,
 };
 use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion::sql::sqlparser::tokenizer::Tokenizer;
@@ -480,6 +480,13 @@ impl VisitorMut for Mends {
                 FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))
             });
             *expr = call(name, arguments.into());
+        }
+        // DataFusion plans items of lists without the parameters of a lambda around them.
+        if let Expr::Lambda(lambda) = expr {
+            let _: ControlFlow<()> = visit_expressions_mut(&mut *lambda.body, |expr| {
+                function_tables::as_call(expr);
+                ControlFlow::Continue(())
+            });
         }
         times::with_all_digits(expr);
         times::as_product(expr);
