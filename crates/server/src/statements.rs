@@ -188,10 +188,8 @@ impl Statements {
         // What tells of statements that run, and ends them, does not wait for those.
         let (client, given) = (statement.client.clone(), statement.given.clone());
         let sql = statement.sql();
-        let is_about_statements = matches!(
-            OwnStatement::parse(&sql),
-            Ok(Some(OwnStatement::ShowQueries | OwnStatement::Kill { .. }))
-        );
+        let is_about_statements =
+            matches!(OwnStatement::parse(&sql), Ok(Some(OwnStatement::ShowQueries | OwnStatement::Kill { .. })));
         let place = match is_about_statements {
             true => None,
             false => Some(self.place(&client, &registered).await?),
