@@ -37,8 +37,19 @@ impl AnalyzerRule for OrderedInputs {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
         let ordered = plan.transform_up_nested(|plan| {
             let plan = match plan {
-                LogicalPlan::Aggregate(aggregate) => in_order(aggregate)?,
-                LogicalPlan::Window(window) => in_order_of_rows(window)?,
+                LogicalPlan::Aggregate(own) => match in_order(&own.input, &own.aggr_expr, is_without_order)? {
+                    Some((input, calls)) => {
+                        let own = Aggregate::try_new(Arc::new(input), own.group_expr, calls)?;
+                        Transformed::yes(LogicalPlan::Aggregate(own))
+                    }
+                    None => Transformed::no(LogicalPlan::Aggregate(own)),
+                },
+                LogicalPlan::Window(own) => match in_order(&own.input, &own.window_expr, is_over_all)? {
+                    Some((input, calls)) => {
+                        Transformed::yes(LogicalPlan::Window(Window::try_new(calls, Arc::new(input))?))
+                    }
+                    None => Transformed::no(LogicalPlan::Window(own)),
+                },
                 plan => Transformed::no(plan),
             };
             plan.transform_data(|plan| match plan {
@@ -53,60 +64,39 @@ impl AnalyzerRule for OrderedInputs {
     }
 }
 
-fn in_order(aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
-    let found = |call: &Expr| call.exists(|expr| Ok(is_without_order(expr)));
-    let mut calls = aggregate.aggr_expr.iter().map(found);
-    if !calls.any(|found| found.unwrap_or(false)) {
-        return Ok(Transformed::no(LogicalPlan::Aggregate(aggregate)));
+/// Calls over rows of `input` in its order, where some that have no order of their own go by that of the rows; none
+/// where no call does, or the rows have no order.
+fn in_order(
+    input: &LogicalPlan,
+    calls: &[Expr],
+    is_loose: fn(&Expr) -> bool,
+) -> Result<Option<(LogicalPlan, Vec<Expr>)>> {
+    let found = |call: &Expr| call.exists(|expr| Ok(is_loose(expr)));
+    if !calls.iter().any(|call| found(call).unwrap_or(false)) {
+        return Ok(None);
     }
-    let Some((input, keys)) = ordered(&aggregate.input)? else {
-        return Ok(Transformed::no(LogicalPlan::Aggregate(aggregate)));
-    };
+    let Some((input, keys)) = ordered(input)? else { return Ok(None) };
     let names = NamePreserver::new_for_projection();
-    let with_order = |call: Expr| {
-        let name = names.save(&call);
-        let call = call.transform_up(|mut expr| {
-            let is_changed = is_without_order(&expr);
-            if let (true, Expr::AggregateFunction(function)) = (is_changed, &mut expr) {
-                function.params.order_by = keys.clone();
+    let with_order = |call: &Expr| {
+        let name = names.save(call);
+        let call = call.clone().transform_up(|mut expr| {
+            let is_changed = is_loose(&expr);
+            match &mut expr {
+                Expr::AggregateFunction(function) if is_changed => function.params.order_by = keys.clone(),
+                Expr::WindowFunction(function) if is_changed => function.params.order_by = keys.clone(),
+                _ => {}
             }
             Ok(Transformed::new_transformed(expr, is_changed))
         })?;
         Ok(name.restore(call.data))
     };
-    let calls = aggregate.aggr_expr.into_iter().map(with_order).collect::<Result<_>>()?;
-    Ok(Transformed::yes(LogicalPlan::Aggregate(Aggregate::try_new(Arc::new(input), aggregate.group_expr, calls)?)))
+    let calls = calls.iter().map(with_order).collect::<Result<_>>()?;
+    Ok(Some((input, calls)))
 }
 
-/// Windows over all rows without an order of their own have that of the rows.
-fn in_order_of_rows(window: Window) -> Result<Transformed<LogicalPlan>> {
-    let is_loose = |expr: &Expr| match expr {
-        Expr::WindowFunction(function) => {
-            function.params.partition_by.is_empty() && function.params.order_by.is_empty()
-        }
-        _ => false,
-    };
-    let found = |call: &Expr| call.exists(|expr| Ok(is_loose(expr)));
-    if !window.window_expr.iter().map(found).any(|found| found.unwrap_or(false)) {
-        return Ok(Transformed::no(LogicalPlan::Window(window)));
-    }
-    let Some((input, keys)) = ordered(&window.input)? else {
-        return Ok(Transformed::no(LogicalPlan::Window(window)));
-    };
-    let names = NamePreserver::new_for_projection();
-    let with_order = |call: Expr| {
-        let name = names.save(&call);
-        let call = call.transform_up(|mut expr| {
-            let is_changed = is_loose(&expr);
-            if let (true, Expr::WindowFunction(function)) = (is_changed, &mut expr) {
-                function.params.order_by = keys.clone();
-            }
-            Ok(Transformed::new_transformed(expr, is_changed))
-        })?;
-        Ok(name.restore(call.data))
-    };
-    let calls = window.window_expr.into_iter().map(with_order).collect::<Result<_>>()?;
-    Ok(Transformed::yes(LogicalPlan::Window(Window::try_new(calls, Arc::new(input))?)))
+/// Whether an expression is a window over all rows without an order.
+fn is_over_all(expr: &Expr) -> bool {
+    matches!(expr, Expr::WindowFunction(call) if call.params.partition_by.is_empty() && call.params.order_by.is_empty())
 }
 
 /// A plan without the sort that its rows come from, but for one whose first rows are taken.
