@@ -6,11 +6,12 @@
 //! chunks.
 //!
 //! Modules are layers; a layer uses the layers before it: `units`, `error`, `source`; [`mod@format`], columns as bytes
-//! on the CPU; `device`, segments and their kernels; `load`; `residency`.
+//! on the CPU; `device`, segments and their kernels; `host`, segments in host memory; `load`; `residency`.
 
 mod device;
 mod error;
 pub mod format;
+mod host;
 mod load;
 mod residency;
 mod source;
@@ -22,6 +23,7 @@ pub use device::{
 };
 pub use error::{ColumnError, Result};
 pub use format::EncodingChoice;
+pub use host::{ColumnVectors, Values, VectorBuffer};
 pub use load::{LoadLimits, LoadReport, LoadThreads, cores};
 pub use residency::{
     ChangeCounts, ColumnOrigin, ColumnSummary, Location, Pinned, Residency, TableRequest, TableSummary,

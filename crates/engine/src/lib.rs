@@ -15,8 +15,10 @@ mod format;
 mod ir;
 mod lookup;
 mod plan;
+mod result;
 mod text_match;
 mod tuning;
+mod vector;
 
 pub use error::{EngineError, NotCompiled, Result};
 pub use exec::binding::{BindingCache, BindingOrigin};

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::emulated::EmulatorFaults;
-use crate::error::Result;
+use crate::error::{GpuError, Result};
 use crate::program::Program;
 
 /// Facts about a device.
@@ -20,6 +20,8 @@ pub struct DeviceInfo {
     pub name: String,
     /// True for the emulated device of the tests.
     pub emulated: bool,
+    /// Whether it runs kernels; the host does not.
+    pub runs_kernels: bool,
     /// Compute capability, major and minor: (9, 0) for Hopper.
     pub compute_capability: (u32, u32),
     /// Number of multiprocessors.
@@ -102,6 +104,15 @@ pub(crate) trait Backend: Send + Sync {
 
     /// The buffer at an allocation's start ends.
     fn end_buffer(&self, _address: u64) {}
+
+    /// Refuses writes to the allocation of a range from now on, until its buffer ends; a write in progress has ended when
+    /// the call returns.
+    ///
+    /// # Errors
+    /// Where buffers are not in host memory.
+    fn freeze(&self, _address: u64, _bytes: usize) -> Result<()> {
+        Err(GpuError::Contract("a buffer on a device cannot be read where it lies".into()))
+    }
 
     /// Allocates host memory that the device copies from and to without staging, aligned to 64 bytes at least.
     fn allocate_host(&self, bytes: usize) -> Result<u64>;

@@ -114,6 +114,19 @@ impl DeviceBuffer {
         self.inner.address + self.offset as u64
     }
 
+    /// The content of a buffer of the host ([`Device::host`]), where it lies. Writes to the allocation are refused from
+    /// now on.
+    ///
+    /// # Errors
+    /// [`GpuError::Contract`] for a buffer of another device.
+    pub fn host_bytes(&self) -> Result<&[u8]> {
+        self.inner.device.backend.freeze(self.address(), self.bytes)?;
+        // SAFETY: the backend has found the range in one of its allocations, which it makes with all bytes initialised,
+        // and which `self` keeps. No write is in progress, and none begins before the last handle of the allocation is
+        // dropped, which the borrow outlives.
+        Ok(unsafe { std::slice::from_raw_parts(self.address() as *const u8, self.bytes) })
+    }
+
     /// Declares the ranges of the buffer, in bytes, that no structure uses; they replace those declared before. The
     /// emulated device reports kernels that write there, and copies and fills that touch a part of one.
     ///

@@ -1,5 +1,5 @@
 //! Devices for Warpcube: the CUDA driver, the memory pool, run-time compilation and its cache, and an emulated device
-//! that runs the same kernel source on the CPU for tests.
+//! that runs the same kernel source on the CPU for tests. The host is a device too, whose buffers the CPU reads.
 //!
 //! Only this crate knows CUDA and contains `unsafe`. Invariants at its boundary: length, ownership and device of every
 //! buffer are checked before a launch; buffers outlive the work that uses them; launches never wait; a lost device
@@ -18,6 +18,7 @@ mod device;
 mod emulated;
 mod error;
 mod event;
+mod host;
 mod launch;
 mod modules;
 mod pool;

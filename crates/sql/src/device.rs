@@ -194,10 +194,18 @@ fn open(choice: DeviceChoice, cuda: Cuda) -> Result<Device> {
             let memory_bytes = options.memory_bytes.max(bytes);
             Device::emulated(warpcube_gpu::EmulatorOptions { memory_bytes, ..options }, bytes)
         }
+        DeviceChoice::Columns => {
+            let cores = std::thread::available_parallelism().map_or(1, usize::from);
+            let memory = crate::runtime::host_memory()?;
+            Ok(Device::host(cores, memory, cuda.budget.bytes(memory).unwrap_or(memory / HOST_SHARE)))
+        }
         DeviceChoice::Auto | DeviceChoice::Cpu => cuda.open(0),
     };
     opened.map_err(|error| SqlError::Device { choice: choice.to_string(), reason: error.to_string() })
 }
+
+/// Share of the machine's memory that columns take at most by default: one in so many bytes.
+const HOST_SHARE: u64 = 4;
 
 /// Budget of the emulated device by default, in bytes.
 const EMULATED_MEMORY: u64 = 1 << 30;

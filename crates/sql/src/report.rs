@@ -21,6 +21,8 @@ use crate::error::{Result, SqlError};
 pub enum Place {
     /// On the device.
     Gpu,
+    /// On the CPU, over columns in host memory.
+    Columns,
     /// In DataFusion's operators.
     Cpu,
 }

@@ -61,6 +61,8 @@ pub enum DeviceChoice {
     Cuda(usize),
     /// Never a GPU.
     Cpu,
+    /// The CPU over columns in host memory, and over files.
+    Columns,
     /// The emulated device of the tests.
     Emulated,
 }
@@ -72,6 +74,7 @@ impl FromStr for DeviceChoice {
         match text.to_lowercase().as_str() {
             "auto" => Ok(DeviceChoice::Auto),
             "cpu" => Ok(DeviceChoice::Cpu),
+            "columns" => Ok(DeviceChoice::Columns),
             "emulated" => Ok(DeviceChoice::Emulated),
             "cuda" | "gpu" => Ok(DeviceChoice::Cuda(0)),
             other => {
@@ -89,6 +92,7 @@ impl fmt::Display for DeviceChoice {
             DeviceChoice::Cuda(0) => f.write_str("cuda"),
             DeviceChoice::Cuda(ordinal) => write!(f, "cuda:{ordinal}"),
             DeviceChoice::Cpu => f.write_str("cpu"),
+            DeviceChoice::Columns => f.write_str("columns"),
             DeviceChoice::Emulated => f.write_str("emulated"),
         }
     }

@@ -8,7 +8,7 @@ use super::TextFile;
 /// The layers of each crate, the ground first. `*` stands for all modules that are not named; without it each has to
 /// be, and no path may go through a name that the root gives on.
 const LAYERS: [(&str, &[&[&str]]); 6] = [
-    ("column", &[&["units"], &["error"], &["source"], &["format"], &["device"], &["load"], &["residency"]]),
+    ("column", &[&["units"], &["error"], &["source"], &["format"], &["device"], &["host"], &["load"], &["residency"]]),
     (
         "gpu",
         &[

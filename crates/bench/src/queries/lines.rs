@@ -35,6 +35,14 @@ pub(super) fn end(run: &mut Run, loading: Option<Loading>, memory: Option<Memory
     }
 }
 
+fn place_name(place: Place) -> &'static str {
+    match place {
+        Place::Gpu => "GPU",
+        Place::Columns => "CPU, columns",
+        Place::Cpu => "CPU",
+    }
+}
+
 /// Shows where parts of queries ran: of all, or of those that are not on the GPU as a whole.
 pub(super) fn placements(run: &mut Run, results: &[Measured], shows_all: bool) {
     let is_on_cpu = |result: &&Measured| result.placement.iter().any(|(place, _)| *place == Place::Cpu);
@@ -51,7 +59,7 @@ pub(super) fn placements(run: &mut Run, results: &[Measured], shows_all: bool) {
         };
         run.say(&format!("{:6} {warm:>11} {rival:>11}  {share}", result.case.name));
         for (place, what) in &result.placement {
-            run.say(&format!("{:32}{} {what}", "", if *place == Place::Gpu { "GPU" } else { "CPU" }));
+            run.say(&format!("{:32}{} {what}", "", place_name(*place)));
         }
     }
 }

@@ -41,6 +41,7 @@ pub use file::{EncodedChunk, EncodedColumn, EncodedFile, FORMAT_VERSION, FileErr
 pub use nsf::Nsf;
 pub use nsv::Nsv;
 pub use packed::{OffsetBits, Packed, WIDTHS, ladder};
+pub(crate) use packed::unpack_group;
 pub(crate) use profile::Sample;
 pub use profile::{DistinctSketch, Profile};
 pub use values::Plain;

@@ -31,6 +31,7 @@ use crate::device::{
     Encoded, Relation, ResidentColumn, Room, Segment, ValueFacts, encode_column, remap_codes, request_for_load,
 };
 use crate::error::{ColumnError, Result};
+use crate::host;
 use crate::format::strings::{Merged, SharedDictionary};
 use crate::format::{Bytes, Encoding, EncodingChoice, SegmentBuilder, StringForm};
 use crate::source::{ColumnScan, ColumnSource};
@@ -228,6 +229,7 @@ fn load_pass(
     let scan = source.open(&load_columns.iter().map(|target| target.index).collect::<Vec<_>>())?;
     let storages = load_columns.iter().filter_map(|target| Storage::of(&target.data_type));
     let encodes = limits.encoding != EncodingChoice::Plain;
+    let encodes = encodes && device.info().runs_kernels;
     let _hold = encodes.then(|| request_for_load(device, storages.map(Storage::width))).flatten();
     let tasks = tasks(scan.as_ref(), &load_columns);
     let job = Job {
@@ -519,7 +521,10 @@ fn close_column(
     };
     let segments = parts.into_iter().map(|part| part.segment).collect();
     let facts = ValueFacts { storage, range: statistics.integers, is_string: dictionary.is_some() };
-    let (encoded, traits) = encode_column(device, room, limits.encoding, facts, segments)?;
+    let (encoded, traits) = match device.info().runs_kernels {
+        true => encode_column(device, room, limits.encoding, facts, segments)?,
+        false => limits.share(|| host::encode_column(device, room, limits.encoding, storage, segments))?,
+    };
     let facts = ColumnFacts { name, data_type, storage, statistics, dictionary, traits };
     Ok(ResidentColumn::new(target.index, Arc::new(facts), encoded))
 }
@@ -529,6 +534,10 @@ fn remap(device: &Device, remaps: &[Option<Vec<u32>>], parts: &[LoadedSegment], 
     let table_of = |part: &LoadedSegment| remaps.get(part.dictionary?)?.as_deref();
     if parts.iter().all(|part| table_of(part).is_none()) {
         return Ok(());
+    }
+    if !device.info().runs_kernels {
+        let mut remapped = parts.iter().filter_map(|part| Some((part.segment.values(), table_of(part)?)));
+        return remapped.try_for_each(|(codes, table)| host::remap_codes(device, codes, table));
     }
     let mut offsets = Vec::with_capacity(remaps.len());
     let mut tables: Vec<u32> = Vec::with_capacity(remaps.iter().flatten().map(Vec::len).sum());

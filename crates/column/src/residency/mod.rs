@@ -112,12 +112,12 @@ impl Residency {
 
     /// Compiles all encoders with full effort. Loads compile those that they need with less effort.
     pub fn compile_encoders(&self) -> Result<()> {
-        compile_all(&self.device)
+        if self.device.info().runs_kernels { compile_all(&self.device) } else { Ok(()) }
     }
 
     /// Whether the encoders of most columns are compiled. Otherwise a load waits for the compiler.
     pub fn has_encoders(&self) -> bool {
-        has_encoders(&self.device)
+        !self.device.info().runs_kernels || has_encoders(&self.device)
     }
 
     /// Copies of the segments of a plain column in another encoding; the column does not change.

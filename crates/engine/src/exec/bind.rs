@@ -19,10 +19,9 @@ use crate::codegen::topk::BoundTop;
 use crate::error::{EngineError, Result, unsupported};
 use crate::exec::view;
 use crate::facts::Facts;
-use crate::ir::{Fragment, Overflow, Pipeline, Probe, Sink, Source, Step};
+use crate::ir::{Fragment, Overflow, Pipeline, Probe, Source};
 use crate::plan::bytes::over_bytes;
 use crate::plan::dependencies::{determined_keys, determined_order};
-use crate::plan::group_values::is_group;
 use crate::plan::groups::Grouping;
 use crate::plan::growth::Growth;
 use crate::plan::input::{Branch, PipelineInput, limit, rows_out, unmatched_rows};
@@ -30,10 +29,11 @@ use crate::plan::launches::{LaunchGroup, launch_groups, levels};
 use crate::plan::listed::with_list;
 use crate::plan::order;
 use crate::plan::pipeline::plan;
+use crate::plan::ready::{malformed, over_output, unique};
 use crate::plan::table::{TablePlan, Tables, Unique};
 use crate::plan::union::{Member, Union};
 use crate::plan::unread::without_unread;
-use crate::plan::view::View;
+use crate::plan::view::{View, of_table};
 use crate::tuning::Tuning;
 
 /// The kernel that gathers the groups there are.
@@ -341,30 +341,6 @@ fn is_behind(bound: &[BoundPipeline], levels: &[usize], index: usize) -> bool {
     before.any(|other| bound.get(other).is_none_or(|bound| bound.plan.resumes))
 }
 
-/// Whether the keys of a pipeline's table are to be unique: where a probe takes payload or multiplies rows, until they
-/// are known to come several times.
-fn unique(fragment: &Fragment, build: usize, several: u32) -> Unique {
-    if !matches!(fragment.pipelines[build].sink, Sink::Build { .. }) {
-        return Unique::No;
-    }
-    let probes = fragment.pipelines.iter().flat_map(|pipeline| &pipeline.steps).filter_map(|step| match step {
-        Step::Probe(probe) if probe.build == build => Some(probe),
-        _ => None,
-    });
-    let joins: Vec<_> = probes.filter(|probe| probe.has_payload()).collect();
-    match (joins.is_empty(), 1u32.checked_shl(build as u32)) {
-        (true, _) => Unique::No,
-        (_, Some(bit)) if joins.iter().all(|probe| !probe.unique) => {
-            if several & bit != 0 {
-                Unique::No
-            } else {
-                Unique::Guessed(build)
-            }
-        }
-        _ => Unique::Always,
-    }
-}
-
 /// What is known of the pipelines before one: the plans of tables, and what all leave.
 type Known<'a> = (&'a Tables, &'a [BoundPipeline]);
 
@@ -393,7 +369,7 @@ impl<'a> Ready<'a> {
         let scanned = match pipeline.source {
             Source::Table(table) => {
                 let relation = tables.get(table).ok_or_else(|| malformed(index, &format!("scans table {table}")))?;
-                view::of_table(table, relation)
+                of_table(table, relation)
             }
             Source::Output(of) => match before.get(of).map(|pipeline| &pipeline.sink) {
                 Some(BoundSink::Groups(groups)) => view::of_groups(groups),
@@ -424,18 +400,4 @@ impl<'a> Ready<'a> {
         let (rows, rows_out, unmatched_rows) = (*rows, *rows_out, *unmatched_rows);
         Member { sink: &pipeline.sink, registers, columns, values, rows, rows_out, unmatched_rows }
     }
-}
-
-/// A pipeline that scans what another one leaves, over the columns of that: its registers come behind those, and places
-/// without a row are left out.
-fn over_output(pipeline: &Pipeline, scanned: &View<'_>) -> Pipeline {
-    let mut pipeline = pipeline.shifted(scanned.columns.len());
-    if scanned.has_entries {
-        pipeline.steps.insert(0, Step::Filter(is_group()));
-    }
-    pipeline
-}
-
-fn malformed(pipeline: usize, what: &str) -> EngineError {
-    EngineError::Malformed(format!("pipeline {pipeline} {what}"))
 }

@@ -19,7 +19,6 @@ pub(crate) mod predict;
 pub(crate) mod read;
 pub(crate) mod recorded;
 pub(crate) mod report;
-pub(crate) mod result;
 pub(crate) mod run;
 pub(crate) mod topk;
 mod view;

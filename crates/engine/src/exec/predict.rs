@@ -344,6 +344,7 @@ mod tests {
         DeviceInfo {
             name: "NVIDIA H200".into(),
             emulated: false,
+            runs_kernels: true,
             compute_capability: (9, 0),
             multiprocessors: 132,
             shared_memory_per_block: 227 << 10,

@@ -23,6 +23,7 @@ use crate::exec::recorded::Recorded;
 use crate::exec::report::{LaunchReport, RunOptions, RunReport};
 use crate::facts::Texts;
 use crate::ir::Fragment;
+use crate::vector;
 
 /// How often a fragment is run again with another seed because keys of a join collided.
 const LONG_RUNS_MAX: u32 = 3;
@@ -73,6 +74,9 @@ impl Engine {
         requests: &[TableRequest],
         options: &RunOptions,
     ) -> Result<(RecordBatch, RunReport)> {
+        if !self.device().info().runs_kernels {
+            return self.run_on_host(fragment, requests, options);
+        }
         let mut guesses = cache.guesses(options.group_slots.unwrap_or(self.tuning.group_slots));
         let mut report = RunReport::default();
         let mut long_runs = 0;
@@ -144,6 +148,24 @@ impl Engine {
         (report.bind, report.origin) = (clock.elapsed(), origin);
         let (_, outcome) = self.execute_kept(binding, cache, &pinned.tables, (options, guesses), &mut report)?;
         Ok(outcome.ok().map(|batch| (batch, report)))
+    }
+
+    /// Runs a fragment over columns in host memory, by threads of the CPU.
+    fn run_on_host(
+        &self,
+        fragment: &Fragment,
+        requests: &[TableRequest],
+        options: &RunOptions,
+    ) -> Result<(RecordBatch, RunReport)> {
+        let nothing = |_: &[Relation]| Ok::<_, EngineError>(0);
+        let pinned: Pinned = self.residency.admit(requests, &options.limits, nothing)?;
+        let (info, cancelled) = (self.device().info(), &options.limits.cancelled);
+        let asked = (&**cancelled, options.groups_max);
+        let (batch, times) = vector::run::run(fragment, &pinned.tables, info, &self.tuning, asked)?;
+        let rows = batch.num_rows() as u64;
+        let mut report = RunReport { bind: times.plan, device: times.scans, launched: times.scans, rows, ..Default::default() };
+        report.loaded.add(&pinned.loaded);
+        Ok((batch, report))
     }
 
     /// Runs the binding of an earlier run, with better kernels if they are there by now.

@@ -20,7 +20,7 @@ use crate::codegen::params::ParamList;
 use crate::codegen::topk::{BOUNDS, BoundTop, GATHER, LARGEST, SAMPLE};
 use crate::error::Result;
 use crate::exec::phase::{Launch, Phase, Primitive, Slice, blocks};
-use crate::exec::result::word;
+use crate::result::word;
 use crate::exec::windows::WindowKernels;
 use crate::plan::top::{RankedPlan, sort_of};
 

@@ -1,60 +1,15 @@
 //! Views of what pipelines scan: tables on the device, and what earlier pipelines leave.
 
-use std::sync::Arc;
-
-use warpcube_column::format::Encoding;
-use warpcube_column::{ColumnLayout, Relation, ResidentColumn};
-use warpcube_gpu::{DeviceBuffer, DevicePtr};
-
 use crate::arena::Pointer;
 use crate::codegen::memory::{BoundGroups, BoundList};
 use crate::codegen::topk::BoundTop;
-use crate::facts::{Facts, Texts};
+use crate::facts::Facts;
 use crate::ir::Ty;
 use crate::plan::groups::Grouping;
 use crate::plan::view::{ColumnView, View};
 
 /// Rows of a chunk of an output that is scanned, as many as a segment has.
 const CHUNK_ROWS: u64 = 1 << 20;
-
-/// What is known of the values of a column: its table, and its position there.
-fn facts(resident: &ResidentColumn, (table, column): (usize, usize)) -> Facts {
-    let statistics = &resident.facts().statistics;
-    let ty = Ty::of(&resident.facts().data_type).expect("resident columns have a storage");
-    // A column without valid values is bounded by anything; the empty guess keeps domains small.
-    let range = match ty.is_float() {
-        true => None,
-        false => Some(statistics.integers.unwrap_or((0, 0))),
-    };
-    let is_bytes = matches!(resident.encoding(), Encoding::Bytes(_));
-    Facts {
-        magnitude: statistics.floats.map(|(low, high)| low.abs().max(high.abs())),
-        dictionary: resident.facts().dictionary.clone(),
-        is_bytes,
-        texts: is_bytes.then_some(Texts { table, column, chunks: resident.segments().len() }),
-        ..Facts::new(ty, resident.facts().is_nullable(), range)
-    }
-}
-
-/// The view of a table of the fragment, by its number.
-pub(super) fn of_table<'pin>(number: usize, table: &'pin Relation) -> View<'pin> {
-    let column = |(at, column): (usize, &'pin Arc<ResidentColumn>)| {
-        let pointers = column.segments().iter().map(|segment| {
-            let validity = segment.validity().map_or(DevicePtr::NULL, DeviceBuffer::pointer);
-            [Pointer::Address(segment.values().pointer()), Pointer::Address(validity)]
-        });
-        ColumnView {
-            layout: ColumnLayout::of(column),
-            facts: facts(column, (number, at)),
-            distinct: column.distinct_integers().cloned(),
-            distinct_count: column.facts().distinct(),
-            traits: column.facts().traits,
-            pointers: pointers.collect(),
-        }
-    };
-    let columns = table.columns.iter().enumerate().map(column).collect();
-    View { chunks: table.chunks.to_vec(), has_entries: false, count: None, columns, values: Vec::new() }
-}
 
 /// The view of groups: keys, then cells, as plain columns with a row a place.
 pub(super) fn of_groups(groups: &BoundGroups) -> View<'static> {

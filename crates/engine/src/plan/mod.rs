@@ -23,6 +23,7 @@ pub(crate) mod listed;
 pub(crate) mod order;
 pub(crate) mod partition_bounds;
 pub(crate) mod pipeline;
+pub(crate) mod ready;
 pub(crate) mod row_layout;
 pub(crate) mod rows;
 pub(crate) mod run_plan;

@@ -4,11 +4,13 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use warpcube_column::{ColumnLayout, Storage, Traits};
-use warpcube_gpu::DevicePtr;
+use warpcube_column::format::Encoding;
+use warpcube_column::{ColumnLayout, Relation, ResidentColumn, Storage, Traits};
+use warpcube_gpu::{DeviceBuffer, DevicePtr};
 
 use crate::arena::Pointer;
-use crate::facts::Facts;
+use crate::facts::{Facts, Texts};
+use crate::ir::Ty;
 use crate::plan::group_values::GroupValue;
 
 /// A column of a scan.
@@ -77,4 +79,43 @@ impl<'pin> View<'pin> {
         let of_chunk = |chunk: usize| self.columns.iter().flat_map(move |column| column.pointers[chunk]);
         (0..self.chunks.len()).flat_map(of_chunk).collect()
     }
+}
+
+/// What is known of the values of a column: its table, and its position there.
+fn facts(resident: &ResidentColumn, (table, column): (usize, usize)) -> Facts {
+    let statistics = &resident.facts().statistics;
+    let ty = Ty::of(&resident.facts().data_type).expect("resident columns have a storage");
+    // A column without valid values is bounded by anything; the empty guess keeps domains small.
+    let range = match ty.is_float() {
+        true => None,
+        false => Some(statistics.integers.unwrap_or((0, 0))),
+    };
+    let is_bytes = matches!(resident.encoding(), Encoding::Bytes(_));
+    Facts {
+        magnitude: statistics.floats.map(|(low, high)| low.abs().max(high.abs())),
+        dictionary: resident.facts().dictionary.clone(),
+        is_bytes,
+        texts: is_bytes.then_some(Texts { table, column, chunks: resident.segments().len() }),
+        ..Facts::new(ty, resident.facts().is_nullable(), range)
+    }
+}
+
+/// The view of a table of the fragment, by its number.
+pub(crate) fn of_table<'pin>(number: usize, table: &'pin Relation) -> View<'pin> {
+    let column = |(at, column): (usize, &'pin Arc<ResidentColumn>)| {
+        let pointers = column.segments().iter().map(|segment| {
+            let validity = segment.validity().map_or(DevicePtr::NULL, DeviceBuffer::pointer);
+            [Pointer::Address(segment.values().pointer()), Pointer::Address(validity)]
+        });
+        ColumnView {
+            layout: ColumnLayout::of(column),
+            facts: facts(column, (number, at)),
+            distinct: column.distinct_integers().cloned(),
+            distinct_count: column.facts().distinct(),
+            traits: column.facts().traits,
+            pointers: pointers.collect(),
+        }
+    };
+    let columns = table.columns.iter().enumerate().map(column).collect();
+    View { chunks: table.chunks.to_vec(), has_entries: false, count: None, columns, values: Vec::new() }
 }

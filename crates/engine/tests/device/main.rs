@@ -13,6 +13,7 @@ mod float_sums;
 mod floats;
 mod groups;
 mod growth;
+mod host;
 mod integers;
 mod joins;
 mod launches;

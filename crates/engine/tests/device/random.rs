@@ -3,7 +3,7 @@
 //!
 //! Each seed gives one program and its tables, run in three lane orders.
 
-mod generator;
+pub mod generator;
 
 use warpcube_column::EncodingChoice;
 use warpcube_engine::{BindingCache, BindingOrigin, Engine, EngineError, Expr, Fragment, Literal, Step, Ty};

@@ -275,6 +275,7 @@ pub(super) fn describe(context: &Context) -> Result<DeviceInfo> {
     Ok(DeviceInfo {
         name: check("asking for the device's name", result::device::get_name(context.device))?,
         emulated: false,
+        runs_kernels: true,
         compute_capability: compute_capability(context.device)?,
         multiprocessors: attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as u32,
         shared_memory_per_block: attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)? as usize,

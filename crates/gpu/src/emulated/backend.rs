@@ -36,6 +36,7 @@ impl EmulatedBackend {
         let info = DeviceInfo {
             name: "emulated device".into(),
             emulated: true,
+            runs_kernels: true,
             compute_capability: (9, 0),
             multiprocessors: MULTIPROCESSORS,
             shared_memory_per_block: options.shared_memory_per_block,

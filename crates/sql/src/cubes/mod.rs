@@ -317,8 +317,8 @@ impl Cubes {
         let there = match settings.placement {
             Placement::Cpu => return Ok(None),
             Placement::Auto if chooses && engines.is_lost() => return Ok(None),
-            Placement::Auto if chooses => engines.opened().is_some() || engines.may_open(),
-            _ => engines.get().is_some(),
+            Placement::Auto if chooses => engines.opened().is_some_and(|engine| runs_kernels(&engine)) || engines.may_open(),
+            _ => engines.get().is_some_and(|engine| runs_kernels(&engine)),
         };
         match (there, settings.placement) {
             (true, _) => Ok(Some(CubeDevice { engines, open, chooses })),
@@ -372,4 +372,9 @@ pub(crate) fn of_cube(error: CubeError) -> SqlError {
         CubeError::Aggregate(AggregateError::AreaTooLarge { .. }) => SqlError::CubeArea(error.to_string()),
         other => SqlError::CubeCells(other.to_string()),
     }
+}
+
+/// Whether a device runs kernels; the host has no algorithm of its own here.
+fn runs_kernels(engine: &warpcube_engine::Engine) -> bool {
+    engine.device().info().runs_kernels
 }

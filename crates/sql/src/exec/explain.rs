@@ -228,6 +228,7 @@ fn placement(parts: impl Iterator<Item = (Place, String, Option<String>)>, no_de
     for (place, what, reason) in parts {
         let line = match (place, reason) {
             (Place::Gpu, _) => format!("GPU: {what}"),
+            (Place::Columns, _) => format!("CPU, columns: {what}"),
             (Place::Cpu, Some(reason)) => format!("CPU: {what}: {reason}"),
             (Place::Cpu, None) => format!("CPU: {what}"),
         };

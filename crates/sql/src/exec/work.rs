@@ -244,6 +244,13 @@ impl Work {
         let Some(report) = &self.report else { return };
         report.add_load(&run.loaded);
         report.add_phase(Phase::Bind, run.bind);
+        let rows = self.exec.lowered.tables.iter().filter_map(|table| table.rows).sum();
+        if self.exec.engine.as_ref().is_some_and(|engine| !engine.device().info().runs_kernels) {
+            report.add_host_rows(rows);
+            report.add_host_operators(self.exec.operators);
+            let what = self.exec.lowered.what.clone();
+            return report.fragment(FragmentReport { place: Place::Columns, what, reason: None });
+        }
         if run.origin == BindingOrigin::Anew {
             report.note_bound();
         }
@@ -253,7 +260,7 @@ impl Work {
         report.add_device(run.device);
         report.add_device_bytes(run.bytes);
         report.add_arena(run.arena_bytes);
-        report.add_device_rows(self.exec.lowered.tables.iter().filter_map(|table| table.rows).sum());
+        report.add_device_rows(rows);
         report.add_device_operators(self.exec.operators);
         report.fragment(FragmentReport { place: Place::Gpu, what: self.exec.lowered.what.clone(), reason: None });
     }

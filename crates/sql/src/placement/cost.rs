@@ -105,6 +105,8 @@ pub(crate) struct Machine {
     pub(crate) encoders_missing: bool,
     /// Whether the device is emulated: it then counts as twice as fast as the CPU, since its own speed says nothing.
     pub(crate) emulated: bool,
+    /// Whether it is the host, which runs pipelines over columns in its memory.
+    pub(crate) host: bool,
 }
 
 /// Estimated seconds.
@@ -147,6 +149,9 @@ const MERGE_NS: f64 = 20.0;
 /// A column of a window for a row on the CPU, beside the sort. A guess: on two busy cores `row_number` over four
 /// million rows took most of its time in the sort, and a running sum twice as long in all (DataFusion 55.2).
 const WINDOW_NS: f64 = 100.0;
+/// A run over columns in host memory: what each takes, and the share of the time that it takes over files.
+const HOST_FIXED_SECONDS: f64 = 0.0002;
+const HOST_TIME: f64 = 0.2;
 /// Share of the CPU's time that a load may take to count as none.
 const SLIGHT_LOAD: f64 = 0.05;
 /// Rows of a row group, as most writers cut them.
@@ -166,6 +171,9 @@ impl Costs {
             return Costs { open: 0.0, load: 0.0, compile: 0.0, run: cpu / 2.0, cpu };
         }
         let load: f64 = passes.iter().map(|pass| pass.load_seconds(cores)).sum();
+        if machine.host {
+            return Costs { open: 0.0, load, compile: 0.0, run: HOST_FIXED_SECONDS + cpu * HOST_TIME, cpu };
+        }
         let load = if machine.encoders_missing && load > 0.0 { load.max(ENCODERS_SECONDS) } else { load };
         let bytes: f64 = passes.iter().map(PassWork::device_bytes).sum();
         Costs {
@@ -339,7 +347,7 @@ mod tests {
         assert_eq!(values_met(0, 0, 3), 0);
     }
 
-    const SIXTEEN: Machine = Machine { cores: 16, open: true, encoders_missing: false, emulated: false };
+    const SIXTEEN: Machine = Machine { cores: 16, open: true, encoders_missing: false, emulated: false, host: false };
 
     fn pass(rows: u64, columns: &[(ColumnKind, Location)], probes: u32, sink: SinkWork) -> PassWork {
         let columns = columns.iter().map(|(kind, location)| ColumnWork { kind: *kind, location: *location }).collect();

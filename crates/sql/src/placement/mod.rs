@@ -89,12 +89,13 @@ impl Placing {
     }
 
     fn machine(&self, passes: &[PassWork]) -> Machine {
-        let emulated = self.engine.as_ref().is_some_and(|engine| engine.device().info().emulated);
+        let info = self.engine.as_ref().map(|engine| engine.device().info());
+        let (emulated, host) = info.map_or((false, false), |info| (info.emulated, !info.runs_kernels));
         // Of a device that is closed nothing is known: mostly an earlier process has compiled them.
         let reads = passes.iter().flat_map(|pass| &pass.columns).any(|column| column.location == Location::Source);
         let engine = self.engine.as_ref().filter(|_| reads && self.encodes);
         let encoders_missing = engine.is_some_and(|engine| !engine.residency().has_encoders());
-        Machine { cores: self.cores, open: self.engine.is_some(), encoders_missing, emulated }
+        Machine { cores: self.cores, open: self.engine.is_some(), encoders_missing, emulated, host }
     }
 
     fn passes(&self, lowered: &Lowered) -> Vec<PassWork> {

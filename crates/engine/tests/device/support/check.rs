@@ -29,6 +29,29 @@ pub fn engine(order: LaneOrder) -> Engine {
     Engine::new(Device::emulated(options, BUDGET).unwrap())
 }
 
+/// An engine over columns in host memory.
+pub fn host_engine() -> Engine {
+    Engine::new(Device::host(2, 1 << 40, BUDGET))
+}
+
+/// Runs a fragment over columns in host memory and compares with the interpreter; the reason if it is refused.
+#[track_caller]
+pub fn compare_on_host(fragment: &Fragment, tables: &[&MemoryTable]) -> Result<(), String> {
+    let mut refused = None;
+    let engine = host_engine();
+    let outcome = engine.run(fragment, &requests(fragment, tables), &RunOptions::default());
+    if let Err(EngineError::Unsupported(reason)) = &outcome {
+        refused = Some(reason.clone());
+    }
+    match refused {
+        Some(reason) => Err(reason),
+        None => {
+            compare_with(fragment, tables, |_| outcome);
+            Ok(())
+        }
+    }
+}
+
 /// An engine whose launches scan a chunk each.
 pub fn cut(order: LaneOrder) -> Engine {
     engine(order).with_tuning("launch_chunks=1,skip_rows=0".parse().unwrap())
@@ -112,6 +135,7 @@ pub fn check_on(engine: &Engine, fragment: &Fragment, tables: &[&MemoryTable]) -
 /// Runs a fragment on an engine and compares with the interpreter.
 #[track_caller]
 pub fn compare_on(engine: &Engine, fragment: &Fragment, tables: &[&MemoryTable]) -> RunReport {
+    let _ = compare_on_host(fragment, tables);
     compare_again(engine, fragment, &BindingCache::default(), tables)
 }
 

@@ -1,0 +1,255 @@
+//! Groups of rows, with the cells of [`crate::plan::cells`]: by key where keys are few, else by an index of keys.
+
+use std::sync::Arc;
+
+use warpcube_column::VECTOR_ROWS as ROWS;
+
+use super::keys::{Index, Keys};
+use super::program::{Program, ordered};
+use super::values::{Data, Register, Selection, Value, with_slots};
+use crate::error::{Result, unsupported};
+use crate::plan::cells::{CellOp, Part};
+use crate::plan::groups::{Grouping, GroupsPlan};
+
+/// Most cells that lie by key: they stay in the cache of a core.
+const DENSE_CELLS: u64 = 1 << 16;
+
+/// An aggregate's argument and the rows that it takes.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) argument: Option<Program>,
+    pub(super) filter: Option<Program>,
+}
+
+/// Where groups have their numbers.
+#[derive(Debug)]
+enum Numbers {
+    /// The only one.
+    Single,
+    /// The key, with a flag where a row has come.
+    Dense(Vec<u8>),
+    Indexed(Index),
+}
+
+/// Groups of a thread, or of all.
+#[derive(Debug)]
+pub(super) struct Groups {
+    plan: Arc<GroupsPlan>,
+    numbers: Numbers,
+    /// Cells of a group, side by side.
+    cells: Vec<u64>,
+    /// The numbers of the groups of a vector's rows.
+    places: Box<[u32; ROWS]>,
+}
+
+/// Checks that the cells of a plan are kept here.
+///
+/// # Errors
+/// Unsupported for exact sums of floats and decimals of more than 64 bits.
+pub(super) fn check(plan: &GroupsPlan) -> Result<()> {
+    let is_known = |part: &Part| {
+        let is_low = matches!(part, Part::One | Part::Integer | Part::Low | Part::High { .. });
+        is_low || matches!(part, Part::Float | Part::Image { .. } | Part::Cell(_))
+    };
+    match plan.cells.cells.iter().find(|cell| !is_known(&cell.part)) {
+        Some(cell) => unsupported(format!("cells of {:?} on the CPU's columns", cell.part)),
+        None => Ok(()),
+    }
+}
+
+impl Groups {
+    pub(super) fn new(plan: &Arc<GroupsPlan>) -> Groups {
+        let count = plan.cells.cells.len();
+        let (numbers, groups) = match plan.grouping {
+            Grouping::Single => (Numbers::Single, 1),
+            _ if plan.pack.words == 1 && plan.pack.domain <= DENSE_CELLS / count.max(1) as u64 => {
+                (Numbers::Dense(vec![0; plan.pack.domain as usize]), plan.pack.domain as usize)
+            }
+            _ => (Numbers::Indexed(Index::new(plan.pack.words)), 0),
+        };
+        Groups { plan: plan.clone(), numbers, cells: vec![0; groups * count], places: Box::new([0; ROWS]) }
+    }
+
+    /// Finds the groups of a vector's rows.
+    pub(super) fn enter(&mut self, keys: &Keys, rows: &Selection) {
+        match &mut self.numbers {
+            Numbers::Single => {}
+            Numbers::Dense(seen) => {
+                let keys = &keys.words[0];
+                rows.each(|row| {
+                    self.places[row] = keys[row] as u32;
+                    seen[keys[row] as usize] = 1;
+                });
+            }
+            Numbers::Indexed(index) => {
+                let mut key = vec![0; keys.words.len()];
+                rows.each(|row| {
+                    key.iter_mut().zip(&keys.words).for_each(|(word, words)| *word = words[row]);
+                    self.places[row] = index.insert(&key) as u32;
+                });
+                self.cells.resize(index.len() * self.plan.cells.cells.len(), 0);
+            }
+        }
+    }
+
+    /// Adds rows of a vector to the cells of their groups.
+    ///
+    /// # Errors
+    /// Evaluation errors of these rows.
+    pub(super) fn add(&mut self, calls: &[Call], registers: &[Register], rows: &Selection) -> Result<()> {
+        let plan = self.plan.clone();
+        let cells = &plan.cells.cells;
+        for (at, cell) in cells.iter().enumerate().filter(|(_, cell)| cell.call.is_none()) {
+            if let Part::Cell(register) = cell.part {
+                self.put(at, cell.op, cell.part, Some(&registers[register].value()), rows);
+            } else {
+                self.put(at, cell.op, cell.part, None, rows);
+            }
+        }
+        for (number, call) in calls.iter().enumerate() {
+            let is_counted = cells.iter().any(|cell| cell.call == Some(number));
+            if !is_counted && !call.argument.as_ref().is_some_and(|argument| argument.is_fallible) {
+                continue;
+            }
+            let filtered = match &call.filter {
+                None => None,
+                Some(filter) => {
+                    let truths = filter.evaluate(registers, rows)?;
+                    Some(rows.filtered(|row| truths.bits(row) != 0 && truths.is_valid(row)))
+                }
+            };
+            let taken = filtered.as_ref().unwrap_or(rows);
+            let value = call.argument.as_ref().map(|argument| argument.evaluate(registers, taken)).transpose()?;
+            let valid = match &value {
+                Some(value) if value.valid.is_some() => Some(taken.filtered(|row| value.is_valid(row))),
+                _ => None,
+            };
+            let taken = valid.as_ref().unwrap_or(taken);
+            for (at, cell) in cells.iter().enumerate().filter(|(_, cell)| cell.call == Some(number)) {
+                match cell.part {
+                    Part::Cell(register) => self.put(at, cell.op, cell.part, Some(&registers[register].value()), taken),
+                    part => self.put(at, cell.op, part, value.as_ref(), taken),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts a part of values into a cell of the groups of rows.
+    fn put(&mut self, at: usize, op: CellOp, part: Part, value: Option<&Value<'_>>, rows: &Selection) {
+        macro_rules! put {
+            ($of:expr) => {
+                match op {
+                    CellOp::AddFloat => self.fold(at, rows, $of, |cell, value| {
+                        (f64::from_bits(cell) + f64::from_bits(value)).to_bits()
+                    }),
+                    CellOp::Max => self.fold(at, rows, $of, u64::max),
+                    _ => self.fold(at, rows, $of, u64::wrapping_add),
+                }
+            };
+        }
+        match value.map(|value| &value.data) {
+            None => put!(|_: usize| 1),
+            Some(Data::Integers(slots)) => with_slots!(slots, of => match part {
+                Part::One => put!(|_: usize| 1),
+                Part::Low => put!(|row: usize| u64::from(of(row) as u32)),
+                Part::High { signed: true } => put!(|row: usize| (of(row) >> 32) as u64),
+                Part::High { signed: false } => put!(|row: usize| of(row) as u64 >> 32),
+                Part::Float => put!(|row: usize| (of(row) as f64).to_bits()),
+                Part::Image { signed, turned, .. } => {
+                    let flip = if signed { 1 << 63 } else { 0 };
+                    put!(|row: usize| if turned { !(of(row) as u64 ^ flip) } else { of(row) as u64 ^ flip })
+                }
+                _ => put!(|row: usize| of(row) as u64),
+            }),
+            Some(Data::Floats(slots)) => with_slots!(slots, of => match part {
+                Part::One => put!(|_: usize| 1),
+                Part::Image { turned, .. } => {
+                    let image = |row: usize| ordered(of(row)) as u64 ^ 1 << 63;
+                    put!(|row: usize| if turned { !image(row) } else { image(row) })
+                }
+                _ => put!(|row: usize| of(row).to_bits()),
+            }),
+        }
+    }
+
+    #[inline(always)]
+    fn fold(&mut self, at: usize, rows: &Selection, of: impl Fn(usize) -> u64, join: impl Fn(u64, u64) -> u64) {
+        let count = self.plan.cells.cells.len();
+        if let Numbers::Single = self.numbers {
+            let mut cell = self.cells[at];
+            rows.each(|row| cell = join(cell, of(row)));
+            self.cells[at] = cell;
+            return;
+        }
+        let (cells, places) = (&mut self.cells, &self.places);
+        rows.each(|row| {
+            let cell = &mut cells[places[row] as usize * count + at];
+            *cell = join(*cell, of(row));
+        });
+    }
+
+    /// Adds the groups of another thread.
+    pub(super) fn merge(&mut self, other: Groups) {
+        let plan = self.plan.clone();
+        let ops: Vec<CellOp> = plan.cells.cells.iter().map(|cell| cell.op).collect();
+        let join = |own: &mut [u64], other: &[u64]| {
+            for ((own, other), op) in own.iter_mut().zip(other).zip(&ops) {
+                *own = match op {
+                    CellOp::AddFloat => (f64::from_bits(*own) + f64::from_bits(*other)).to_bits(),
+                    CellOp::Max => (*own).max(*other),
+                    _ => own.wrapping_add(*other),
+                };
+            }
+        };
+        let count = ops.len();
+        match (&mut self.numbers, other.numbers) {
+            (Numbers::Indexed(own), Numbers::Indexed(index)) => {
+                for number in 0..index.len() {
+                    let place = own.insert(index.key(number));
+                    self.cells.resize(own.len() * count, 0);
+                    join(&mut self.cells[place * count..][..count], &other.cells[number * count..][..count]);
+                }
+            }
+            (Numbers::Dense(own), Numbers::Dense(seen)) => {
+                own.iter_mut().zip(seen).for_each(|(own, seen)| *own |= seen);
+                join_all(&mut self.cells, &other.cells, count, join);
+            }
+            _ => join_all(&mut self.cells, &other.cells, count, join),
+        }
+    }
+
+    /// The groups as rows of words: those of the key, then the cells.
+    pub(super) fn rows(&self) -> GroupRows {
+        let (count, key_words) = (self.plan.cells.cells.len(), self.plan.pack.words);
+        let mut rows = GroupRows { words: Vec::new(), row_words: key_words + count, count: 0 };
+        let mut push = |key: &[u64], number: usize| {
+            rows.words.extend_from_slice(key);
+            rows.words.extend_from_slice(&self.cells[number * count..][..count]);
+            rows.count += 1;
+        };
+        match &self.numbers {
+            Numbers::Single => push(&vec![0; key_words], 0),
+            Numbers::Dense(seen) => {
+                let numbers = seen.iter().enumerate().filter(|(_, seen)| **seen != 0);
+                numbers.for_each(|(number, _)| push(&[number as u64], number));
+            }
+            Numbers::Indexed(index) => (0..index.len()).for_each(|number| push(index.key(number), number)),
+        }
+        rows
+    }
+}
+
+fn join_all(own: &mut [u64], other: &[u64], count: usize, join: impl Fn(&mut [u64], &[u64])) {
+    if count > 0 {
+        own.chunks_exact_mut(count).zip(other.chunks_exact(count)).for_each(|(own, other)| join(own, other));
+    }
+}
+
+/// Groups as rows of words.
+#[derive(Debug)]
+pub(super) struct GroupRows {
+    pub(super) words: Vec<u64>,
+    pub(super) row_words: usize,
+    pub(super) count: usize,
+}

@@ -1,0 +1,319 @@
+//! What the CPU does of a fragment: its pipelines as they are planned for a device, with their steps and sinks as
+//! programs.
+
+use std::sync::Arc;
+
+use warpcube_column::{Dictionary, Relation};
+use warpcube_gpu::{DeviceInfo, DevicePtr};
+
+use super::groups::{self, Call};
+use super::program::{Program, Scope};
+use super::rows::Key;
+use crate::arena::Pointer;
+use crate::dictionaries::codes;
+use crate::error::{Result, unsupported};
+use crate::facts::Facts;
+use crate::ir::{AggregateCall, BinaryOp, Expr, Fragment, JoinKind, Pipeline, Probe, Sink, Source, Ty};
+use crate::plan::cells::Part;
+use crate::plan::group_values::GroupValue;
+use crate::plan::groups::GroupsPlan;
+use crate::plan::input::{PipelineInput, limit};
+use crate::plan::keys::KeyPack;
+use crate::plan::order::{self, Item};
+use crate::plan::pipeline::plan;
+use crate::plan::ready::{malformed, over_output, unique};
+use crate::plan::row_layout::RowLayout;
+use crate::plan::rows::ResultPlan;
+use crate::plan::sink::SinkPlan;
+use crate::plan::table::{TablePlan, Unique, table};
+use crate::plan::unread::without_unread;
+use crate::plan::view::{ColumnView, View, of_table};
+use crate::tuning::Tuning;
+
+/// A pipeline.
+#[derive(Debug)]
+pub(super) struct HostPipeline {
+    pub(super) source: Source,
+    /// What its registers are read of.
+    pub(super) registers: Vec<Origin>,
+    pub(super) steps: Vec<HostStep>,
+    pub(super) sink: HostSink,
+}
+
+impl HostPipeline {
+    /// A scan of groups whose registers are these, without a sink of its own.
+    pub(super) fn of_values(registers: Vec<Origin>) -> HostPipeline {
+        let sink = HostSink::First { keys: Vec::new(), outputs: Vec::new(), row: RowLayout { columns: Vec::new() }, k: None };
+        HostPipeline { source: Source::Output(0), registers, steps: Vec::new(), sink }
+    }
+}
+
+/// What a register is read of.
+#[derive(Debug, Clone)]
+pub(super) enum Origin {
+    /// A column of the scan.
+    Column(usize),
+    /// A value that is computed of columns of an output.
+    Value(Box<GroupValue>),
+    /// A column of the table of a step's probe.
+    Payload { step: usize, column: usize },
+    /// Whether a step's probe has found an entry.
+    Mark { step: usize },
+}
+
+#[derive(Debug)]
+pub(super) enum HostStep {
+    /// Integers of a column within bounds.
+    Range { column: usize, low: i64, high: i64 },
+    Filter(Program),
+    Probe(HostProbe),
+}
+
+#[derive(Debug)]
+pub(super) struct HostProbe {
+    pub(super) build: usize,
+    pub(super) keys: Vec<Program>,
+    /// Codes of each key's strings among those of the table's, where they are other ones.
+    pub(super) codes: Vec<Option<Arc<Vec<u32>>>>,
+    pub(super) facts: Vec<Facts>,
+    /// How the table packs its keys.
+    pub(super) pack: KeyPack,
+    pub(super) kind: JoinKind,
+    pub(super) residual: Option<Program>,
+    /// The registers of its payload and its mark.
+    pub(super) registers: std::ops::Range<usize>,
+}
+
+#[derive(Debug)]
+pub(super) enum HostSink {
+    Table { plan: Arc<TablePlan>, keys: Vec<Program>, payload: Vec<Program> },
+    Groups { plan: Arc<GroupsPlan>, keys: Vec<Program>, calls: Vec<Call>, cells: Vec<usize> },
+    First { keys: Vec<Key>, outputs: Vec<Program>, row: RowLayout, k: Option<u64> },
+    Rows { plan: Arc<ResultPlan>, columns: Vec<Program>, limit: Option<u64> },
+}
+
+/// Plans a fragment over columns in host memory.
+///
+/// # Errors
+/// Unsupported for what is not done here.
+pub(super) fn plan_fragment(
+    fragment: &Fragment,
+    tables: &[Relation],
+    info: &DeviceInfo,
+    tuning: &Tuning,
+) -> Result<Vec<HostPipeline>> {
+    if !fragment.unions.is_empty() {
+        return unsupported("unions on the CPU's columns");
+    }
+    let fragment = without_unread(fragment);
+    let count = fragment.pipelines.len();
+    let mut built: Vec<Option<Arc<TablePlan>>> = vec![None; count];
+    let mut pipelines: Vec<HostPipeline> = Vec::with_capacity(count);
+    for (index, pipeline) in fragment.pipelines.iter().enumerate() {
+        let scanned = match pipeline.source {
+            Source::Table(number) => {
+                let relation = tables.get(number).ok_or_else(|| malformed(index, "scans a table that is not there"))?;
+                of_table(number, relation)
+            }
+            Source::Output(of) => view_of(pipelines.get(of).map(|pipeline| &pipeline.sink))?,
+        };
+        let is_output = pipeline.source.table().is_none();
+        let pipeline = if is_output { over_output(pipeline, &scanned) } else { pipeline.clone() };
+        let result = if index + 1 == count { &fragment.result[..] } else { &[] };
+        let input = PipelineInput {
+            index,
+            pipeline: &pipeline,
+            columns: &scanned.columns,
+            values: &scanned.values,
+            rows: scanned.rows(),
+            chunk_rows: &scanned.chunks,
+            skips: false,
+            tables: &built,
+            unique: unique(&fragment, index, 0),
+            several: false,
+            determined: &[],
+            result,
+            scanned: fragment.pipelines.iter().any(|other| other.source == Source::Output(index)),
+            has_limit: limit(&pipeline).is_some(),
+            probed: fragment.is_probed(index),
+            branch: None,
+            info,
+            shared_limit: info.shared_memory_per_block,
+            group_slots: tuning.group_slots,
+            growth: 0,
+            behind: false,
+            seed: 0,
+            whole_sums: false,
+            failed_thresholds: 0,
+            many_sorted: true,
+            overflow: fragment.overflow,
+            tuning,
+        };
+        let host = plan_pipeline(&input, &scanned)?;
+        if let HostSink::Table { plan, .. } = &host.sink {
+            built[index] = Some(plan.clone());
+        }
+        pipelines.push(host);
+    }
+    Ok(pipelines)
+}
+
+/// The view of what a pipeline leaves: columns of words, which values are computed of.
+fn view_of(sink: Option<&HostSink>) -> Result<View<'static>> {
+    let words = |facts: Vec<Facts>, values: Vec<GroupValue>, has_entries: bool| {
+        let nowhere = || vec![Pointer::Address(DevicePtr::NULL)];
+        let columns = facts.into_iter().map(|facts| ColumnView::of_words(facts, nowhere(), 1)).collect();
+        // How many rows there are is known when they are there.
+        View { chunks: vec![1 << 20], has_entries, count: None, columns, values }
+    };
+    match sink {
+        Some(HostSink::Groups { plan, .. }) => {
+            Ok(words(plan.column_facts(), plan.values.clone().unwrap_or_default(), false))
+        }
+        _ => unsupported("a scan of other rows than groups on the CPU's columns"),
+    }
+}
+
+fn plan_pipeline(input: &PipelineInput<'_>, scanned: &View<'_>) -> Result<HostPipeline> {
+    let pipeline = input.pipeline;
+    let values = scanned.values.iter().map(|value| &value.facts);
+    let columns: Vec<Facts> = scanned.columns.iter().map(|column| &column.facts).chain(values).cloned().collect();
+    let facts = order::registers(pipeline, &columns, input.tables)?;
+    if facts.iter().flatten().any(|facts| facts.texts.is_some()) {
+        return unsupported("strings without a dictionary on the CPU's columns");
+    }
+    let scope = Scope { registers: &facts, overflow: input.overflow };
+    let limits = (input.overflow, usize::MAX, input.tuning);
+    let (planned, _) = order::order(pipeline, columns.len(), &facts, input.tables, limits)?;
+    let mut registers: Vec<Origin> = (0..scanned.columns.len()).map(Origin::Column).collect();
+    registers.extend(scanned.values.iter().map(|value| Origin::Value(Box::new(value.clone()))));
+    registers.resize(facts.len(), Origin::Column(usize::MAX));
+    let mut steps = Vec::with_capacity(planned.len());
+    for planned in &planned {
+        match &planned.item {
+            Item::Filter(expr) => match range(expr, &facts, scanned.columns.len()) {
+                Some(step) => steps.push(step),
+                None => steps.push(HostStep::Filter(scope.compile(expr)?)),
+            },
+            Item::Probe(probe, own) => {
+                let step = steps.len();
+                let width = table(input.tables, probe)?.payload.len();
+                for (column, register) in own.clone().enumerate() {
+                    registers[register] = match probe.has_payload() && column < width {
+                        true => Origin::Payload { step, column },
+                        false => Origin::Mark { step },
+                    };
+                }
+                steps.push(HostStep::Probe(plan_probe(input, probe, own.clone(), &scope)?));
+            }
+            Item::Limit { .. } => return unsupported("limits below other operators on the CPU's columns"),
+        }
+    }
+    let sink = plan_sink(input, pipeline, &scope)?;
+    Ok(HostPipeline { source: pipeline.source, registers, steps, sink })
+}
+
+/// A comparison of a column without NULLs and a constant as a range.
+fn range(expr: &Expr, facts: &[Option<Facts>], columns: usize) -> Option<HostStep> {
+    let (column, op, constant) = expr.against_constant()?;
+    let facts = facts.get(column)?.as_ref().filter(|_| column < columns)?;
+    if facts.nullable || facts.ty.is_float() || facts.ty == Ty::U64 || facts.is_wide() {
+        return None;
+    }
+    let (low, high) = match op {
+        BinaryOp::Eq => (constant, constant),
+        BinaryOp::Lt => (i128::MIN, constant - 1),
+        BinaryOp::Le => (i128::MIN, constant),
+        BinaryOp::Gt => (constant + 1, i128::MAX),
+        BinaryOp::Ge => (constant, i128::MAX),
+        _ => return None,
+    };
+    let within = |value: i128| value.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+    // An empty range stays empty.
+    if low > i64::MAX.into() || high < i64::MIN.into() {
+        return Some(HostStep::Range { column, low: 1, high: 0 });
+    }
+    Some(HostStep::Range { column, low: within(low), high: within(high) })
+}
+
+fn plan_probe(
+    input: &PipelineInput<'_>,
+    probe: &Probe,
+    registers: std::ops::Range<usize>,
+    scope: &Scope<'_>,
+) -> Result<HostProbe> {
+    let built = table(input.tables, probe)?;
+    let keys = probe.keys.iter().map(|key| scope.compile(key)).collect::<Result<Vec<_>>>()?;
+    let same = |(key, own): (&Program, &Option<Arc<Dictionary>>)| match (&key.facts.dictionary, own) {
+        (Some(of), Some(among)) if !Arc::ptr_eq(of, among) => Some(Arc::new(codes(of, among))),
+        _ => None,
+    };
+    let codes: Vec<_> = keys.iter().zip(&built.strings).map(same).collect();
+    let facts = keys.iter().zip(&codes).map(|(key, codes)| match codes {
+        Some(_) => Facts { range: None, ..key.facts.clone() },
+        None => key.facts.clone(),
+    });
+    let facts = facts.collect();
+    if probe.residual.is_some() && built.unique == Unique::No {
+        return unsupported("residuals of joins with several matches on the CPU's columns");
+    }
+    let residual = probe.residual.as_ref().map(|residual| scope.compile(residual)).transpose()?;
+    let (build, kind, pack) = (probe.build, probe.kind, built.pack.clone());
+    Ok(HostProbe { build, keys, codes, facts, pack, kind, residual, registers })
+}
+
+fn plan_sink(input: &PipelineInput<'_>, pipeline: &Pipeline, scope: &Scope<'_>) -> Result<HostSink> {
+    let compile = |expr: &Expr| scope.compile(expr);
+    if let Sink::TopK(top) = &pipeline.sink {
+        if input.scanned || !top.windows.is_empty() || top.first.is_some() || top.skip > 0 {
+            return unsupported("windows and first rows that are scanned on the CPU's columns");
+        }
+        let key = |key: &crate::ir::OrderKey| {
+            let (descending, nulls_first) = (key.descending, key.nulls_first);
+            Ok(Key { value: compile(&key.expr)?, descending, nulls_first })
+        };
+        let keys = top.keys.iter().map(key).collect::<Result<_>>()?;
+        let outputs = top.outputs.iter().map(|(expr, _)| compile(expr)).collect::<Result<_>>()?;
+        let row = RowLayout::of(&top.outputs, scope.registers, scope.overflow)?;
+        return Ok(HostSink::First { keys, outputs, row, k: top.k });
+    }
+    match (plan(input)?.sink, &pipeline.sink) {
+        (SinkPlan::Table(plan), Sink::Build { keys, payload }) => {
+            let keys = keys.iter().map(compile).collect::<Result<_>>()?;
+            Ok(HostSink::Table { plan, keys, payload: payload.iter().map(compile).collect::<Result<_>>()? })
+        }
+        (SinkPlan::Groups(plan, _), Sink::Aggregate { groups, aggregates }) => {
+            groups::check(&plan)?;
+            let call = |call: &AggregateCall| {
+                let argument = call.argument.as_ref().filter(|_| !call.unites).map(compile).transpose()?;
+                Ok(Call { argument, filter: call.filter.as_ref().map(compile).transpose()? })
+            };
+            let calls = aggregates.iter().map(call).collect::<Result<_>>()?;
+            let keys = groups.iter().map(|(key, _)| compile(key)).collect::<Result<_>>()?;
+            let cells = plan.cells.cells.iter().filter_map(|cell| match cell.part {
+                Part::Cell(register) => Some(register),
+                _ => None,
+            });
+            let cells = cells.collect();
+            Ok(HostSink::Groups { plan, keys, calls, cells })
+        }
+        (SinkPlan::Rows(plan), Sink::Rows { columns, limit }) => {
+            let columns = columns.iter().map(|(expr, _)| compile(expr)).collect::<Result<_>>()?;
+            Ok(HostSink::Rows { plan, columns, limit: *limit })
+        }
+        _ => unsupported("tables of groups and lists of rows on the CPU's columns"),
+    }
+}
+
+/// The expressions of a computed result as programs over the values of groups.
+///
+/// # Errors
+/// Unsupported for what is not computed in 64 bits.
+pub(super) fn computed(plan: &GroupsPlan, fragment: &Fragment) -> Result<Option<(Vec<Program>, Vec<Origin>)>> {
+    let Some(computed) = &plan.computed else { return Ok(None) };
+    let facts: Vec<Option<Facts>> = computed.values.iter().map(|value| Some(value.facts.clone())).collect();
+    let scope = Scope { registers: &facts, overflow: fragment.overflow };
+    let programs = computed.exprs.iter().map(|expr| scope.compile(expr)).collect::<Result<_>>()?;
+    let origins = computed.values.iter().map(|value| Origin::Value(Box::new(value.clone()))).collect();
+    Ok(Some((programs, origins)))
+}

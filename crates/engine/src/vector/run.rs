@@ -1,0 +1,142 @@
+//! A fragment from the columns in host memory to its batch.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use arrow::record_batch::RecordBatch;
+use warpcube_column::{ColumnVectors, Relation};
+use warpcube_gpu::DeviceInfo;
+
+use super::plan::{HostPipeline, HostSink, computed, plan_fragment};
+use super::rows::lay_out;
+use super::scan::{Local, Output, Scanned, over_groups, scan};
+use super::tables::Table;
+use crate::error::{EngineError, Result, unsupported};
+use crate::facts::{Facts, Texts};
+use crate::ir::{Fragment, Sink, Source};
+use crate::result::{Rows, batch, laid_out_batch, rows_batch};
+use crate::tuning::Tuning;
+
+/// What a run on the CPU took.
+#[derive(Debug, Default)]
+pub(crate) struct HostTimes {
+    /// Time to plan.
+    pub(crate) plan: std::time::Duration,
+    /// Time of the scans.
+    pub(crate) scans: std::time::Duration,
+}
+
+/// Runs a fragment over its tables.
+///
+/// # Errors
+/// Unsupported for what is not done here, evaluation errors, [`GpuError::Cancelled`](warpcube_gpu::GpuError::Cancelled)
+/// once the flag is set.
+pub(crate) fn run(
+    fragment: &Fragment,
+    tables: &[Relation],
+    info: &DeviceInfo,
+    tuning: &Tuning,
+    (cancelled, groups_max): (&AtomicBool, Option<u64>),
+) -> Result<(RecordBatch, HostTimes)> {
+    let clock = Instant::now();
+    let pipelines = plan_fragment(fragment, tables, info, tuning)?;
+    let plan = clock.elapsed();
+    let clock = Instant::now();
+    let mut joined: Vec<Option<Table>> = Vec::new();
+    let mut outputs: Vec<Option<Output>> = Vec::new();
+    for (index, pipeline) in pipelines.iter().enumerate() {
+        let local = {
+            let scanned = scanned(pipeline, tables, &outputs)?;
+            scan(pipeline, &scanned, &joined, cancelled)?
+        };
+        let output = finish(local, pipeline, &fragment.pipelines[index].sink)?;
+        let (table, output) = match output {
+            Output::Table(table) => (Some(table), None),
+            output => (None, Some(output)),
+        };
+        joined.push(table);
+        outputs.push(output);
+    }
+    let root = outputs.pop().flatten();
+    let root = root.ok_or_else(|| EngineError::Malformed("the root of a fragment gives no rows".into()))?;
+    let batch = batch_of(fragment, (&pipelines, root), groups_max)?;
+    Ok((batch, HostTimes { plan, scans: clock.elapsed() }))
+}
+
+/// What a pipeline scans.
+fn scanned<'a>(pipeline: &HostPipeline, tables: &'a [Relation], outputs: &'a [Option<Output>]) -> Result<Scanned<'a>> {
+    match pipeline.source {
+        Source::Table(table) => {
+            let relation = &tables[table];
+            let columns = relation.columns.iter().map(|column| ColumnVectors::of(column));
+            Ok(Scanned::Table { columns: columns.collect::<Result<_, _>>()?, chunks: &relation.chunks })
+        }
+        Source::Output(of) => match outputs.get(of).and_then(Option::as_ref) {
+            Some(Output::Groups(rows, plan)) => {
+                Ok(Scanned::Groups { rows, key_words: plan.pack.words, is_wide: plan.pack.is_wide() })
+            }
+            _ => Err(EngineError::Malformed("a scan of what is not there".into())),
+        },
+    }
+}
+
+fn finish(local: Local, pipeline: &HostPipeline, sink: &Sink) -> Result<Output> {
+    Ok(match (local, &pipeline.sink, sink) {
+        (Local::Table(rows), HostSink::Table { plan, .. }, Sink::Build { .. }) => {
+            let facts: Vec<Facts> = plan.payload.iter().map(|column| column.facts.clone()).collect();
+            Output::Table(Table::of(rows, &plan.pack, &facts, plan.unique)?)
+        }
+        (Local::Groups(groups), HostSink::Groups { plan, .. }, _) => Output::Groups(groups.rows(), plan.clone()),
+        (Local::First(ranked), HostSink::First { row, k, .. }, _) => {
+            let (words, count) = ranked.first(*k, row.words()).into_rows();
+            Output::First(words, count)
+        }
+        (Local::Rows(packed), HostSink::Rows { plan, limit, .. }, _) => {
+            let (mut words, count) = packed.into_rows();
+            let count = limit.map_or(count, |limit| count.min(limit as usize));
+            words.truncate(count * plan.pack.words);
+            Output::Rows(words, count)
+        }
+        _ => return Err(EngineError::Malformed("a sink of another kind".into())),
+    })
+}
+
+/// The batch of the last pipeline's rows.
+fn batch_of(
+    fragment: &Fragment,
+    (pipelines, root): (&[HostPipeline], Output),
+    groups_max: Option<u64>,
+) -> Result<RecordBatch> {
+    let mut no_texts = |_: Texts, _: &[Option<u64>]| Err(EngineError::Malformed("strings without a dictionary".into()));
+    let pays = |count: usize| match groups_max.is_some_and(|most| count as u64 > most) {
+        true => unsupported(format!("a result of {count} rows, more than pay to bring back")),
+        false => Ok(()),
+    };
+    let sink = pipelines.last().map(|pipeline| &pipeline.sink);
+    match (root, sink) {
+        (Output::Groups(groups, plan), _) => {
+            pays(groups.count)?;
+            if let (Some((programs, origins)), Some(row)) = (computed(&plan, fragment)?, &plan.computed) {
+                let (mut words, layout) = (Vec::new(), &row.row);
+                over_groups(&groups, plan.pack.words, (&programs, &origins), |values, rows| {
+                    rows.each(|row| lay_out(layout, values, row, &mut words));
+                })?;
+                return laid_out_batch(layout, &rows(&words, layout.words(), groups.count), &mut no_texts);
+            }
+            batch(&plan, &rows(&groups.words, groups.row_words, groups.count), &mut no_texts)
+        }
+        (Output::First(words, count), Some(HostSink::First { row, .. })) => {
+            pays(count)?;
+            laid_out_batch(row, &rows(&words, row.words(), count), &mut no_texts)
+        }
+        (Output::Rows(words, count), Some(HostSink::Rows { plan, .. })) => {
+            pays(count)?;
+            rows_batch(plan, &rows(&words, plan.pack.words, count), &mut no_texts)
+        }
+        _ => Err(EngineError::Malformed("the root of a fragment gives no rows".into())),
+    }
+}
+
+fn rows(words: &[u64], row_words: usize, count: usize) -> Rows<'_> {
+    Rows { count, row_words, bytes: bytemuck::cast_slice(words).into(), first: 0 }
+}

@@ -1,0 +1,221 @@
+//! Tables that pipelines build and others probe: by key where keys are dense, else by an index of keys.
+
+use warpcube_column::VECTOR_ROWS as ROWS;
+
+use super::keys::{Index, Keys};
+use super::values::{Data, Flags, Selection, Value, with_slots};
+use crate::error::{Result, unsupported};
+use crate::facts::Facts;
+use crate::plan::keys::KeyPack;
+use crate::plan::table::Unique;
+
+/// Most keys a row of the table for which it is indexed by key, and those that it is in any case.
+const DIRECT_KEYS_A_ROW: u64 = 16;
+const DIRECT_KEYS: u64 = 1 << 20;
+/// No entry.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// Values of payload, one an entry: integers less the smallest one, NULL apart.
+#[derive(Debug)]
+enum Entries {
+    Bytes(Vec<u8>),
+    Shorts(Vec<u16>),
+    Words(Vec<u32>),
+    Integers(Vec<i64>),
+    Floats(Vec<f64>),
+}
+
+/// A column of payload.
+#[derive(Debug)]
+pub(super) struct Payload {
+    entries: Entries,
+    low: i64,
+    /// A flag an entry, where some are NULL.
+    valid: Option<Vec<u8>>,
+    pub(super) is_float: bool,
+}
+
+/// Rows on their way into a table.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    /// Words of keys, side by side.
+    keys: Vec<u64>,
+    /// Bits of payload, a column each.
+    payload: Vec<Vec<u64>>,
+    valid: Vec<Vec<u8>>,
+}
+
+impl Rows {
+    /// Adds rows of a vector.
+    pub(super) fn push(&mut self, keys: &Keys, payload: &[Value<'_>], rows: &Selection) {
+        rows.each(|row| self.keys.extend(keys.words.iter().map(|words| words[row])));
+        self.payload.resize_with(payload.len(), Vec::new);
+        self.valid.resize_with(payload.len(), Vec::new);
+        for ((value, column), valid) in payload.iter().zip(&mut self.payload).zip(&mut self.valid) {
+            rows.each(|row| column.push(value.bits(row)));
+            if value.valid.is_some() {
+                rows.each(|row| valid.push(u8::from(value.is_valid(row))));
+            } else {
+                valid.resize(column.len(), 1);
+            }
+        }
+    }
+
+    pub(super) fn append(&mut self, mut other: Rows) {
+        self.keys.append(&mut other.keys);
+        self.payload.resize_with(other.payload.len().max(self.payload.len()), Vec::new);
+        self.valid.resize_with(self.payload.len(), Vec::new);
+        self.payload.iter_mut().zip(&mut other.payload).for_each(|(own, other)| own.append(other));
+        self.valid.iter_mut().zip(&mut other.valid).for_each(|(own, other)| own.append(other));
+    }
+}
+
+/// How entries are found.
+#[derive(Debug)]
+enum Places {
+    /// A bit a key; the entry has the key's number.
+    Direct(Vec<u64>),
+    Indexed(Index),
+}
+
+/// A table.
+#[derive(Debug)]
+pub(super) struct Table {
+    places: Places,
+    pub(super) payload: Vec<Payload>,
+}
+
+impl Table {
+    /// The table of these rows.
+    ///
+    /// # Errors
+    /// Unsupported if several rows have a key where a probe takes one.
+    pub(super) fn of(rows: Rows, pack: &KeyPack, facts: &[Facts], unique: Unique) -> Result<Table> {
+        let count = rows.keys.len() / pack.words;
+        let is_direct = pack.words == 1 && pack.domain <= DIRECT_KEYS.max(DIRECT_KEYS_A_ROW * count as u64);
+        let mut several = false;
+        // The entry of each row.
+        let entries: Vec<u32>;
+        let (places, len) = if is_direct {
+            let mut bits = vec![0u64; (pack.domain as usize).div_ceil(64).max(1)];
+            for key in &rows.keys {
+                let (word, bit) = (*key as usize / 64, 1 << (key % 64));
+                several |= bits[word] & bit != 0;
+                bits[word] |= bit;
+            }
+            entries = rows.keys.iter().map(|key| *key as u32).collect();
+            (Places::Direct(bits), pack.domain as usize)
+        } else {
+            let mut index = Index::new(pack.words);
+            entries = rows.keys.chunks_exact(pack.words).map(|key| index.insert(key) as u32).collect();
+            several = index.len() < count;
+            let len = index.len();
+            (Places::Indexed(index), len)
+        };
+        if several && unique != Unique::No {
+            return unsupported("a join whose build side has several rows for one key, on the CPU's columns");
+        }
+        let columns = rows.payload.iter().zip(&rows.valid).zip(facts);
+        let payload = columns.map(|((bits, valid), facts)| Payload::of(bits, valid, &entries, len, facts));
+        Ok(Table { places, payload: payload.collect() })
+    }
+
+    /// The entries of keys, [`NONE`] for those that have none; of rows that are not selected they are undefined.
+    pub(super) fn find(&self, keys: &Keys, rows: &Selection, found: &mut [u32; ROWS]) {
+        match &self.places {
+            Places::Direct(bits) => {
+                let keys = &keys.words[0];
+                rows.each(|row| {
+                    let key = keys[row];
+                    let word = bits.get(key as usize / 64).copied().unwrap_or(0);
+                    found[row] = if word >> (key % 64) & 1 != 0 { key as u32 } else { NONE };
+                });
+            }
+            Places::Indexed(index) => {
+                let mut key = vec![0; keys.words.len()];
+                rows.each(|row| {
+                    key.iter_mut().zip(&keys.words).for_each(|(word, words)| *word = words[row]);
+                    found[row] = index.find(&key).map_or(NONE, |entry| entry as u32);
+                });
+            }
+        }
+    }
+}
+
+impl Payload {
+    fn of(bits: &[u64], valid: &[u8], places: &[u32], len: usize, facts: &Facts) -> Payload {
+        let has_nulls = valid.contains(&0);
+        let valid_of_entries = has_nulls.then(|| {
+            let mut flags = vec![0; len];
+            places.iter().zip(valid).for_each(|(place, valid)| flags[*place as usize] = *valid);
+            flags
+        });
+        fn put<T: Default + Clone>(places: &[u32], len: usize, of: impl Fn(usize) -> T) -> Vec<T> {
+            let mut entries = vec![T::default(); len];
+            places.iter().enumerate().for_each(|(row, place)| entries[*place as usize] = of(row));
+            entries
+        }
+        let is_float = facts.ty.is_float();
+        let (low, high) = facts.range.unwrap_or((i64::MIN.into(), i64::MAX.into()));
+        let span = if is_float { u128::MAX } else { high.max(low).abs_diff(low) };
+        let low = if span > u32::MAX.into() { 0 } else { low as i64 };
+        let offset = |row: usize| (bits[row] as i64).wrapping_sub(low);
+        let entries = match span {
+            _ if is_float => Entries::Floats(put(places, len, |row| f64::from_bits(bits[row]))),
+            0..=0xff => Entries::Bytes(put(places, len, |row| offset(row) as u8)),
+            0x100..=0xffff => Entries::Shorts(put(places, len, |row| offset(row) as u16)),
+            0x1_0000..=0xffff_ffff => Entries::Words(put(places, len, |row| offset(row) as u32)),
+            _ => Entries::Integers(put(places, len, |row| bits[row] as i64)),
+        };
+        Payload { entries, low, valid: valid_of_entries, is_float }
+    }
+
+    /// Gathers the values of entries; rows without one are NULL. The flags are those of valid rows, if some are not.
+    pub(super) fn gather(
+        &self,
+        found: &[u32; ROWS],
+        rows: &Selection,
+        integers: &mut [i64; ROWS],
+        floats: &mut [f64; ROWS],
+        may_lack: bool,
+    ) -> Option<Box<Flags>> {
+        macro_rules! gathered {
+            ($values:expr, $to:ident, $of:expr) => {
+                rows.each(|row| {
+                    if let Some(value) = $values.get(found[row] as usize) {
+                        $to[row] = $of(*value);
+                    }
+                })
+            };
+        }
+        match &self.entries {
+            Entries::Bytes(values) => gathered!(values, integers, |value| self.low + i64::from(value)),
+            Entries::Shorts(values) => gathered!(values, integers, |value| self.low + i64::from(value)),
+            Entries::Words(values) => gathered!(values, integers, |value| self.low.wrapping_add(i64::from(value))),
+            Entries::Integers(values) => gathered!(values, integers, |value| value),
+            Entries::Floats(values) => gathered!(values, floats, |value| value),
+        }
+        (may_lack || self.valid.is_some()).then(|| {
+            let mut flags = Box::new([0; ROWS]);
+            rows.each(|row| {
+                let entry = found[row] as usize;
+                let valid = self.valid.as_ref().map_or(u8::from(found[row] != NONE), |valid| {
+                    valid.get(entry).copied().unwrap_or(0)
+                });
+                flags[row] = valid;
+            });
+            flags
+        })
+    }
+}
+
+/// The codes of a key's strings among those of a table, as integers; those that it lacks are out of its bounds.
+pub(super) fn translate(value: &Value<'_>, codes: &[u32], rows: &Selection) -> Box<[i64; ROWS]> {
+    let mut translated = Box::new([0; ROWS]);
+    if let Data::Integers(slots) = &value.data {
+        with_slots!(slots, at => rows.each(|row| {
+            translated[row] = codes.get(at(row) as usize).map_or(-1, |code| if *code == NONE { -1 } else { i64::from(*code) });
+        }));
+    }
+    translated
+}
