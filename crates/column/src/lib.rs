@@ -23,7 +23,7 @@ pub use device::{
 };
 pub use error::{ColumnError, Result};
 pub use format::EncodingChoice;
-pub use host::{ColumnVectors, Values, VectorBuffer};
+pub use host::{ColumnVectors, Values, VectorBuffer, rows_of_places};
 pub use load::{LoadLimits, LoadReport, LoadThreads, cores};
 pub use residency::{
     ChangeCounts, ColumnOrigin, ColumnSummary, Location, Pinned, Residency, TableRequest, TableSummary,

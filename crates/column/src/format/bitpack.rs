@@ -76,26 +76,42 @@ fn pack<const WIDTH: usize>(offsets: &[u32; GROUP_ROWS], planes: &mut [u8]) {
 }
 
 fn unpack<const WIDTH: usize>(planes: &[u8], offsets: &mut [u32; GROUP_ROWS]) {
-    let words = read_planes::<WIDTH>(planes);
-    let mut slots = [[0u32; LANES]; SLOTS];
-    for (slot, row) in slots.iter_mut().enumerate() {
-        let (word, shift) = (slot * WIDTH / 32, slot * WIDTH % 32);
-        for lane in 0..LANES {
-            row[lane] = words[word][lane] >> shift;
-        }
-        if shift + WIDTH > 32 {
-            for lane in 0..LANES {
-                row[lane] |= words[word + 1][lane] << (32 - shift);
-            }
-        }
-    }
+    let mut slots = [0; GROUP_ROWS];
+    unpack_in_slots::<WIDTH>(planes, &mut slots);
     for (half, offsets) in offsets.as_chunks_mut::<128>().0.iter_mut().enumerate() {
         for (lane, four) in offsets.as_chunks_mut::<4>().0.iter_mut().enumerate() {
             for (slot, offset) in four.iter_mut().enumerate() {
-                *offset = slots[4 * half + slot][lane] & mask(WIDTH);
+                *offset = slots[LANES * (4 * half + slot) + lane];
             }
         }
     }
+}
+
+/// Unpacks offsets slot by slot, the lanes of a slot side by side.
+fn unpack_in_slots<const WIDTH: usize>(planes: &[u8], offsets: &mut [u32; GROUP_ROWS]) {
+    let words = read_planes::<WIDTH>(planes);
+    for (slot, row) in offsets.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
+        let (word, shift) = (slot * WIDTH / 32, slot * WIDTH % 32);
+        match shift + WIDTH > 32 {
+            false => row.iter_mut().zip(&words[word]).for_each(|(offset, word)| *offset = word >> shift & mask(WIDTH)),
+            true => {
+                let parts = words[word].iter().zip(&words[word + 1]);
+                row.iter_mut().zip(parts).for_each(|(offset, (low, high))| {
+                    *offset = (low >> shift | high << (32 - shift)) & mask(WIDTH);
+                });
+            }
+        }
+    }
+}
+
+/// The row in its group of each place, where offsets are unpacked slot by slot.
+pub(crate) fn row_of_place(place: usize) -> usize {
+    row_of(place % LANES, place / LANES)
+}
+
+/// The function that unpacks groups slot by slot at a width of the ladder up to 32 bits.
+pub(crate) fn slot_unpacker(width: u32) -> Unpack {
+    by_width!(unpack_in_slots, width; 0 1 2 3 4 5 6 7 8 10 12 14 16 17 18 20 22 24 28 32)
 }
 
 /// Writes the words of all lane strings to planes.
@@ -129,14 +145,14 @@ fn read_planes<const WIDTH: usize>(planes: &[u8]) -> [Row; SLOTS] {
     let mut words = [[0u32; LANES]; SLOTS];
     let mut rest = planes;
     let mut word = 0;
-    for count in pieces(WIDTH) {
-        let (plane, next) = rest.split_at(LANES * count * 4);
-        for (lane, piece) in plane.chunks_exact(count * 4).enumerate() {
-            for (part, bytes) in piece.as_chunks::<4>().0.iter().enumerate() {
-                words[word + part][lane] = u32::from_le_bytes(*bytes);
-            }
-        }
-        (rest, word) = (next, word + count);
+    for _ in 0..WIDTH / 16 {
+        rest = read_pieces::<4, 16>(rest, &mut words, &mut word);
+    }
+    if WIDTH & 8 != 0 {
+        rest = read_pieces::<2, 8>(rest, &mut words, &mut word);
+    }
+    if WIDTH & 4 != 0 {
+        rest = read_pieces::<1, 4>(rest, &mut words, &mut word);
     }
     if WIDTH & 2 != 0 {
         let (plane, next) = rest.split_at(LANES * 2);
@@ -151,6 +167,26 @@ fn read_planes<const WIDTH: usize>(planes: &[u8]) -> [Row; SLOTS] {
         }
     }
     words
+}
+
+/// Reads a plane of pieces of so many words.
+#[inline(always)]
+fn read_pieces<'a, const WORDS: usize, const BYTES: usize>(
+    planes: &'a [u8],
+    words: &mut [Row; SLOTS],
+    word: &mut usize,
+) -> &'a [u8] {
+    let (plane, rest) = planes.split_at(LANES * BYTES);
+    let pieces = plane.as_chunks::<BYTES>().0;
+    for part in 0..WORDS {
+        let row = &mut words[*word + part];
+        for (value, piece) in row.iter_mut().zip(pieces) {
+            *value =
+                u32::from_le_bytes([piece[4 * part], piece[4 * part + 1], piece[4 * part + 2], piece[4 * part + 3]]);
+        }
+    }
+    *word += WORDS;
+    rest
 }
 
 /// Lengths in words of the pieces of 16, 8 and 4 bytes.

@@ -32,6 +32,7 @@ mod word;
 pub use crate::error::encoding::{EncodingError, Result};
 pub use alp::Alp;
 pub use bitpack::GROUP_ROWS;
+pub(crate) use bitpack::row_of_place;
 pub(crate) use build::{SegmentBuilder, StringForm};
 pub use bytes::Bytes;
 pub use delta::Delta;
@@ -41,7 +42,7 @@ pub use file::{EncodedChunk, EncodedColumn, EncodedFile, FORMAT_VERSION, FileErr
 pub use nsf::Nsf;
 pub use nsv::Nsv;
 pub use packed::{OffsetBits, Packed, WIDTHS, ladder};
-pub(crate) use packed::unpack_group;
+pub(crate) use packed::{unpack_group, unpack_group_in_slots};
 pub(crate) use profile::Sample;
 pub use profile::{DistinctSketch, Profile};
 pub use values::Plain;

@@ -19,7 +19,7 @@
 //! offsets of patches at a multiple of 8. Source: ours, after SIMD-BP128 (Lemire and Boytsov, "Decoding billions of
 //! integers per second through vectorization") and chapter 5 of Shanbhag, "Interactive Data Analytics Using GPUs".
 
-use super::bitpack::{GROUP_ROWS, pack_wide, packer, unpack_wide, unpacker};
+use super::bitpack::{GROUP_ROWS, pack_wide, packer, slot_unpacker, unpack_wide, unpacker};
 use super::codec::{Codec, EncodedBytes};
 use super::patches::{PatchReader, PatchWriter};
 use super::values::{Plain, VectorValidity};
@@ -314,6 +314,11 @@ pub(crate) fn pack_group<W: Word>(width: u32, offsets: &[W; GROUP_ROWS], planes:
         0..=32 => packer(width)(&offsets.map(|offset| offset.to_u64() as u32), planes),
         _ => pack_wide(width, &offsets.map(Word::to_u64), planes),
     }
+}
+
+/// Unpacks a group of offsets of at most 32 bits slot by slot: place `i` holds row [`super::row_of_place`]`(i)`.
+pub(crate) fn unpack_group_in_slots(width: u32, planes: &[u8], offsets: &mut [u32; GROUP_ROWS]) {
+    slot_unpacker(width)(planes, offsets);
 }
 
 /// Unpacks a group of offsets.

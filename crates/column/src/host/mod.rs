@@ -4,4 +4,4 @@ mod encode;
 mod vectors;
 
 pub(crate) use encode::{encode_column, remap_codes};
-pub use vectors::{ColumnVectors, Values, VectorBuffer};
+pub use vectors::{ColumnVectors, Values, VectorBuffer, rows_of_places};

@@ -1,12 +1,26 @@
 //! Reads a column in host memory a vector at a time.
+//!
+//! The values of a vector come in the order in which packed ones are unpacked fastest, the same for all columns:
+//! [`rows_of_places`] tells the row of each place.
+
+use std::sync::LazyLock;
 
 use crate::device::ResidentColumn;
 use crate::error::{ColumnError, Result};
-use crate::format::{Encoding, GROUP_ROWS, Packed, unpack_group};
+use crate::format::{Encoding, GROUP_ROWS, Packed, row_of_place, unpack_group, unpack_group_in_slots};
 use crate::units::{Storage, VECTOR_ROWS};
 
 /// Validity words of a vector.
 const VECTOR_WORDS: usize = VECTOR_ROWS / 32;
+
+/// The row in its vector of each place.
+pub fn rows_of_places() -> &'static [u16; VECTOR_ROWS] {
+    static ROWS: LazyLock<Box<[u16; VECTOR_ROWS]>> = LazyLock::new(|| {
+        let row = |place: usize| (place / GROUP_ROWS * GROUP_ROWS + row_of_place(place % GROUP_ROWS)) as u16;
+        Box::new(std::array::from_fn(row))
+    });
+    &ROWS
+}
 
 /// Memory for the values of a vector.
 #[derive(Debug)]
@@ -75,7 +89,7 @@ impl<'a> ColumnVectors<'a> {
         Ok(ColumnVectors { storage: column.storage(), packed, chunks: chunks.collect::<Result<_>>()? })
     }
 
-    /// Validity words of a vector; none if the chunk has no NULL.
+    /// Validity words of a vector, a bit a row; none if the chunk has no NULL.
     pub fn validity(&self, chunk: usize, vector: usize) -> Option<&'a [u32; VECTOR_WORDS]> {
         let words = self.chunks[chunk].validity?;
         words[vector * VECTOR_WORDS..].first_chunk()
@@ -99,15 +113,16 @@ impl<'a> ColumnVectors<'a> {
         let groups = &chunk.bytes[4 * vector * group_bytes..];
         if packed.width <= 32 {
             for (group, offsets) in buffer.offsets.as_chunks_mut::<GROUP_ROWS>().0.iter_mut().enumerate() {
-                unpack_group(packed.width, &groups[group * group_bytes..][..group_bytes], offsets);
+                unpack_group_in_slots(packed.width, &groups[group * group_bytes..][..group_bytes], offsets);
             }
             return Values::Offsets(reference);
         }
         let mut offsets = [0u64; GROUP_ROWS];
         for (group, values) in buffer.integers.as_chunks_mut::<GROUP_ROWS>().0.iter_mut().enumerate() {
             unpack_group(packed.width, &groups[group * group_bytes..][..group_bytes], &mut offsets);
-            let sums = values.iter_mut().zip(&offsets);
-            sums.for_each(|(value, offset)| *value = reference.wrapping_add(*offset as i64));
+            for (value, row) in values.iter_mut().zip(rows_of_places()) {
+                *value = reference.wrapping_add(offsets[usize::from(*row) % GROUP_ROWS] as i64);
+            }
         }
         Values::Integers
     }
@@ -133,16 +148,16 @@ impl<'a> ColumnVectors<'a> {
         macro_rules! integers {
             ($native:ty) => {{
                 let values = bytes.as_chunks::<{ size_of::<$native>() }>().0;
-                let values = buffer.integers.iter_mut().zip(values);
-                values.for_each(|(value, bytes)| *value = <$native>::from_le_bytes(*bytes) as i64);
+                let places = buffer.integers.iter_mut().zip(rows_of_places());
+                places.for_each(|(value, row)| *value = <$native>::from_le_bytes(values[usize::from(*row)]) as i64);
                 Values::Integers
             }};
         }
         macro_rules! floats {
             ($native:ty) => {{
                 let values = bytes.as_chunks::<{ size_of::<$native>() }>().0;
-                let values = buffer.floats.iter_mut().zip(values);
-                values.for_each(|(value, bytes)| *value = <$native>::from_le_bytes(*bytes).into());
+                let places = buffer.floats.iter_mut().zip(rows_of_places());
+                places.for_each(|(value, row)| *value = <$native>::from_le_bytes(values[usize::from(*row)]).into());
                 Values::Floats
             }};
         }

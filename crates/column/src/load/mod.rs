@@ -31,9 +31,9 @@ use crate::device::{
     Encoded, Relation, ResidentColumn, Room, Segment, ValueFacts, encode_column, remap_codes, request_for_load,
 };
 use crate::error::{ColumnError, Result};
-use crate::host;
 use crate::format::strings::{Merged, SharedDictionary};
 use crate::format::{Bytes, Encoding, EncodingChoice, SegmentBuilder, StringForm};
+use crate::host;
 use crate::source::{ColumnScan, ColumnSource};
 use crate::units::{CHUNK_ROWS, ColumnFacts, Statistics, Storage, is_string};
 

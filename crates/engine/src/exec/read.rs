@@ -11,10 +11,10 @@ use crate::codegen::topk::{BoundTop, FLAG_SCANNED_ROWS};
 use crate::error::{EngineError, Result};
 use crate::exec::bind::{BoundFragment, Gathered, Root};
 use crate::exec::recorded::Recorded;
-use crate::result::{Rows, StringsAt, batch, laid_out_batch, rows_batch, word};
 use crate::exec::topk::TopHead;
 use crate::plan::groups::Grouping;
 use crate::plan::top;
+use crate::result::{Rows, StringsAt, batch, laid_out_batch, rows_batch, word};
 
 /// Bits of the flags word, as in `scan.cuh`.
 const FLAG_DUPLICATE_KEY: u64 = 1;

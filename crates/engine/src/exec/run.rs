@@ -163,7 +163,8 @@ impl Engine {
         let asked = (&**cancelled, options.groups_max);
         let (batch, times) = vector::run::run(fragment, &pinned.tables, info, &self.tuning, asked)?;
         let rows = batch.num_rows() as u64;
-        let mut report = RunReport { bind: times.plan, device: times.scans, launched: times.scans, rows, ..Default::default() };
+        let mut report =
+            RunReport { bind: times.plan, device: times.scans, launched: times.scans, rows, ..Default::default() };
         report.loaded.add(&pinned.loaded);
         Ok((batch, report))
     }

@@ -20,9 +20,9 @@ use crate::codegen::params::ParamList;
 use crate::codegen::topk::{BOUNDS, BoundTop, GATHER, LARGEST, SAMPLE};
 use crate::error::Result;
 use crate::exec::phase::{Launch, Phase, Primitive, Slice, blocks};
-use crate::result::word;
 use crate::exec::windows::WindowKernels;
 use crate::plan::top::{RankedPlan, sort_of};
+use crate::result::word;
 
 /// How the best of some ranks are put in order.
 enum Finding {

@@ -140,9 +140,9 @@ impl Groups {
         macro_rules! put {
             ($of:expr) => {
                 match op {
-                    CellOp::AddFloat => self.fold(at, rows, $of, |cell, value| {
-                        (f64::from_bits(cell) + f64::from_bits(value)).to_bits()
-                    }),
+                    CellOp::AddFloat => {
+                        self.fold(at, rows, $of, |cell, value| (f64::from_bits(cell) + f64::from_bits(value)).to_bits())
+                    }
                     CellOp::Max => self.fold(at, rows, $of, u64::max),
                     _ => self.fold(at, rows, $of, u64::wrapping_add),
                 }

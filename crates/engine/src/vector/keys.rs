@@ -41,7 +41,14 @@ impl Keys {
 
     /// Packs values of rows. Rows with a value that has no place in the packing are left out of the selection: NULL
     /// where keys are never NULL, and values out of the bounds.
-    pub(super) fn pack(&mut self, pack: &KeyPack, values: &[Value<'_>], form: Form, facts: &[Facts], rows: &mut Selection) {
+    pub(super) fn pack(
+        &mut self,
+        pack: &KeyPack,
+        values: &[Value<'_>],
+        form: Form,
+        facts: &[Facts],
+        rows: &mut Selection,
+    ) {
         self.words.iter_mut().for_each(|words| rows.each(|row| words[row] = 0));
         for ((part, value), facts) in pack.parts.iter().zip(values).zip(facts) {
             let first = u64::from(part.null == Null::First);

@@ -43,7 +43,8 @@ pub(super) struct HostPipeline {
 impl HostPipeline {
     /// A scan of groups whose registers are these, without a sink of its own.
     pub(super) fn of_values(registers: Vec<Origin>) -> HostPipeline {
-        let sink = HostSink::First { keys: Vec::new(), outputs: Vec::new(), row: RowLayout { columns: Vec::new() }, k: None };
+        let sink =
+            HostSink::First { keys: Vec::new(), outputs: Vec::new(), row: RowLayout { columns: Vec::new() }, k: None };
         HostPipeline { source: Source::Output(0), registers, steps: Vec::new(), sink }
     }
 }
@@ -64,7 +65,11 @@ pub(super) enum Origin {
 #[derive(Debug)]
 pub(super) enum HostStep {
     /// Integers of a column within bounds.
-    Range { column: usize, low: i64, high: i64 },
+    Range {
+        column: usize,
+        low: i64,
+        high: i64,
+    },
     Filter(Program),
     Probe(HostProbe),
 }

@@ -30,7 +30,7 @@ pub(super) struct Ranked {
 const SURPLUS: usize = 1 << 14;
 
 impl Ranked {
-    /// Adds rows of a vector, of which the first has this number.
+    /// Adds rows of a vector, with the numbers of their places.
     ///
     /// # Errors
     /// Evaluation errors of these rows.
@@ -38,7 +38,7 @@ impl Ranked {
         &mut self,
         (keys, outputs, layout): (&[Key], &[Program], &RowLayout),
         registers: &[Register],
-        (rows, first): (&Selection, u64),
+        (rows, number): (&Selection, &dyn Fn(usize) -> u64),
     ) -> Result<()> {
         let values = keys.iter().map(|key| key.value.evaluate(registers, rows)).collect::<Result<Vec<_>>>()?;
         let columns = outputs.iter().map(|output| output.evaluate(registers, rows)).collect::<Result<Vec<_>>>()?;
@@ -49,7 +49,7 @@ impl Ranked {
                 let image = if is_null { 0 } else { image(value, row, key.value.facts.ty) };
                 self.ranks.extend([behind, if key.descending && !is_null { !image } else { image }]);
             }
-            self.ranks.push(first + row as u64);
+            self.ranks.push(number(row));
             lay_out(layout, &columns, row, &mut self.rows);
             self.count += 1;
         });

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
-use warpcube_column::{ColumnVectors, VECTOR_ROWS as ROWS, Values};
+use warpcube_column::{ColumnVectors, VECTOR_ROWS as ROWS, Values, rows_of_places};
 use warpcube_gpu::GpuError;
 
 use super::groups::{GroupRows, Groups};
@@ -176,10 +176,14 @@ impl<'a> Worker<'a> {
             registers: pipeline.registers.iter().map(|_| Register::default()).collect(),
             rows: Selection::default(),
             found: pipeline.steps.iter().map(|_| Box::new([NONE; ROWS])).collect(),
-            keys: pipeline.steps.iter().map(|step| match step {
-                HostStep::Probe(probe) => Keys::new(&probe.pack),
-                HostStep::Range { .. } | HostStep::Filter(_) => Keys::default(),
-            }).collect(),
+            keys: pipeline
+                .steps
+                .iter()
+                .map(|step| match step {
+                    HostStep::Probe(probe) => Keys::new(&probe.pack),
+                    HostStep::Range { .. } | HostStep::Filter(_) => Keys::default(),
+                })
+                .collect(),
             sink_keys: pack.map(Keys::new),
             local: Local::new(&pipeline.sink),
             chunk: 0,
@@ -198,7 +202,10 @@ impl<'a> Worker<'a> {
         for vector in morsel.first..morsel.end {
             self.vector = vector;
             self.registers.iter_mut().for_each(Register::clear);
-            self.rows.start(morsel.rows - vector * ROWS);
+            match self.scanned {
+                Scanned::Table { .. } => self.rows.start(morsel.rows - vector * ROWS),
+                Scanned::Groups { .. } => self.rows.start_in_order(morsel.rows - vector * ROWS),
+            }
             let row = morsel.row + ((vector - morsel.first) * ROWS) as u64;
             self.steps()?;
             if !self.rows.is_empty() {
@@ -234,7 +241,7 @@ impl<'a> Worker<'a> {
             && let Some((least, most)) = columns[column].bounds(self.chunk, self.vector)
         {
             if most < low || least > high {
-                return self.rows.start(0);
+                return self.rows.start_in_order(0);
             }
             if least >= low && most <= high {
                 return;
@@ -248,7 +255,7 @@ impl<'a> Worker<'a> {
                 let first = (i128::from(low) - i128::from(reference)).max(0);
                 let last = (i128::from(high) - i128::from(reference)).min(u32::MAX.into());
                 if first > last {
-                    return self.rows.start(0);
+                    return self.rows.start_in_order(0);
                 }
                 let (first, span) = (first as u32, (last - first) as u32);
                 let offsets = &register.buffer.offsets;
@@ -267,7 +274,8 @@ impl<'a> Worker<'a> {
         };
         self.load(&probe.keys)?;
         let mut candidates = self.rows.filtered(|_| true);
-        let mut values = probe.keys.iter().map(|key| key.evaluate(&self.registers, &self.rows)).collect::<Result<Vec<_>>>()?;
+        let mut values =
+            probe.keys.iter().map(|key| key.evaluate(&self.registers, &self.rows)).collect::<Result<Vec<_>>>()?;
         for (value, codes) in values.iter_mut().zip(&probe.codes) {
             if let Some(codes) = codes {
                 let translated = translate(value, codes, &self.rows);
@@ -442,7 +450,11 @@ impl<'a> Worker<'a> {
             HostSink::First { keys, outputs, row, k } => {
                 self.load(keys.iter().map(|key| &key.value).chain(outputs))?;
                 if let Local::First(ranked) = &mut self.local {
-                    ranked.push((keys, outputs, row), &self.registers, (&self.rows, first))?;
+                    let number = |place: usize| match self.scanned {
+                        Scanned::Table { .. } => first + u64::from(rows_of_places()[place]),
+                        Scanned::Groups { .. } => first + place as u64,
+                    };
+                    ranked.push((keys, outputs, row), &self.registers, (&self.rows, &number))?;
                     ranked.trim(*k, row.words());
                 }
             }
@@ -519,7 +531,7 @@ pub(super) fn over_groups(
     for vector in 0..groups.count.div_ceil(ROWS) {
         worker.vector = vector;
         worker.registers.iter_mut().for_each(Register::clear);
-        worker.rows.start(groups.count - vector * ROWS);
+        worker.rows.start_in_order(groups.count - vector * ROWS);
         worker.load(programs)?;
         visit(&values(programs, &worker.registers, &worker.rows)?, &worker.rows);
     }

@@ -199,9 +199,10 @@ impl Payload {
             let mut flags = Box::new([0; ROWS]);
             rows.each(|row| {
                 let entry = found[row] as usize;
-                let valid = self.valid.as_ref().map_or(u8::from(found[row] != NONE), |valid| {
-                    valid.get(entry).copied().unwrap_or(0)
-                });
+                let valid = self
+                    .valid
+                    .as_ref()
+                    .map_or(u8::from(found[row] != NONE), |valid| valid.get(entry).copied().unwrap_or(0));
                 flags[row] = valid;
             });
             flags

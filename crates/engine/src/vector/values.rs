@@ -1,7 +1,7 @@
-//! Vectors of rows: which rows go on, and what registers hold of them. A value lies at the number of its row in the
-//! vector, in every register; rows that do not go on hold any value.
+//! Vectors of rows: which rows go on, and what registers hold of them. A row has the same place in all registers, which
+//! is not its number in the vector ([`rows_of_places`]); places whose rows do not go on hold any value.
 
-use warpcube_column::{VECTOR_ROWS as ROWS, Values, VectorBuffer};
+use warpcube_column::{VECTOR_ROWS as ROWS, Values, VectorBuffer, rows_of_places};
 
 /// Evaluates an expression in which `$at` gives the value of a row, once for each form of slots.
 macro_rules! with_slots {
@@ -43,8 +43,17 @@ impl Default for Selection {
 }
 
 impl Selection {
-    /// The first `len` rows.
+    /// The places of the first `len` rows.
     pub(super) fn start(&mut self, len: usize) {
+        (self.len, self.all) = (ROWS, true);
+        if len < ROWS {
+            let rows = rows_of_places();
+            self.retain(|place| usize::from(rows[place]) < len);
+        }
+    }
+
+    /// The first `len` places.
+    pub(super) fn start_in_order(&mut self, len: usize) {
         (self.len, self.all) = (len.min(ROWS), true);
     }
 
@@ -122,8 +131,8 @@ impl Register {
     /// Notes which rows are valid, a bit each.
     pub(super) fn set_validity(&mut self, words: &[u32; ROWS / 32]) {
         let mut flags = Box::new([0; ROWS]);
-        for (word, flags) in words.iter().zip(flags.as_chunks_mut::<32>().0) {
-            flags.iter_mut().enumerate().for_each(|(bit, flag)| *flag = (word >> bit & 1) as u8);
+        for (flag, row) in flags.iter_mut().zip(rows_of_places()) {
+            *flag = (words[usize::from(*row) / 32] >> (row % 32) & 1) as u8;
         }
         self.valid = Some(flags);
     }
@@ -157,7 +166,6 @@ pub(super) enum Slots<'a, T: Copy> {
     /// The same for all rows.
     Same(T),
 }
-
 
 #[derive(Debug, Clone)]
 pub(super) enum Data<'a> {

@@ -21,7 +21,8 @@ fn random_fragments_equal_the_interpreter_on_the_cpu() {
         }
     }
     refused.sort();
-    let mut kinds: Vec<(usize, &str)> = refused.chunk_by(|one, other| one == other).map(|run| (run.len(), &*run[0])).collect();
+    let mut kinds: Vec<(usize, &str)> =
+        refused.chunk_by(|one, other| one == other).map(|run| (run.len(), &*run[0])).collect();
     kinds.sort();
     assert!(taken * 2 > SEEDS, "{taken} of {SEEDS} taken; refused: {kinds:#?}");
     println!("{taken} of {SEEDS} taken; refused: {kinds:#?}");

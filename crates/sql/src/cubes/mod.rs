@@ -317,7 +317,9 @@ impl Cubes {
         let there = match settings.placement {
             Placement::Cpu => return Ok(None),
             Placement::Auto if chooses && engines.is_lost() => return Ok(None),
-            Placement::Auto if chooses => engines.opened().is_some_and(|engine| runs_kernels(&engine)) || engines.may_open(),
+            Placement::Auto if chooses => {
+                engines.opened().is_some_and(|engine| runs_kernels(&engine)) || engines.may_open()
+            }
             _ => engines.get().is_some_and(|engine| runs_kernels(&engine)),
         };
         match (there, settings.placement) {
