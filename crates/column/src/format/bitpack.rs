@@ -13,6 +13,8 @@
 //! Source: the vertical layout of SIMD-BP128 (Lemire and Boytsov, "Decoding billions of integers per second through
 //! vectorization"), here with 32 lanes and loads of whole 16 bytes for each lane.
 
+pub(crate) use warpcube_vector::unpack as unpack_in_slots;
+
 /// Rows of a group.
 pub const GROUP_ROWS: usize = 256;
 /// Lanes of a group.
@@ -24,8 +26,6 @@ const SLOTS: usize = 8;
 type Row = [u32; LANES];
 /// Packs offsets of up to 32 bits; drops bits past the width.
 type Pack = fn(&[u32; GROUP_ROWS], &mut [u8]);
-/// Unpacks offsets of up to 32 bits.
-type Unpack = fn(&[u8], &mut [u32; GROUP_ROWS]);
 
 /// The instance of a function for a width of up to 32 bits.
 macro_rules! by_width {
@@ -40,11 +40,6 @@ macro_rules! by_width {
 /// The function that packs groups at a width of the ladder up to 32 bits.
 pub(crate) fn packer(width: u32) -> Pack {
     by_width!(pack, width; 0 1 2 3 4 5 6 7 8 10 12 14 16 17 18 20 22 24 28 32)
-}
-
-/// The function that unpacks groups at a width of the ladder up to 32 bits.
-pub(crate) fn unpacker(width: u32) -> Unpack {
-    by_width!(unpack, width; 0 1 2 3 4 5 6 7 8 10 12 14 16 17 18 20 22 24 28 32)
 }
 
 fn mask(width: usize) -> u32 {
@@ -75,9 +70,10 @@ fn pack<const WIDTH: usize>(offsets: &[u32; GROUP_ROWS], planes: &mut [u8]) {
     write_planes::<WIDTH>(&words, planes);
 }
 
-fn unpack<const WIDTH: usize>(planes: &[u8], offsets: &mut [u32; GROUP_ROWS]) {
+/// Unpacks a group of offsets of up to 32 bits.
+pub(crate) fn unpack(width: u32, planes: &[u8], offsets: &mut [u32; GROUP_ROWS]) {
     let mut slots = [0; GROUP_ROWS];
-    unpack_in_slots::<WIDTH>(planes, &mut slots);
+    unpack_in_slots(width, planes, &mut slots);
     for (half, offsets) in offsets.as_chunks_mut::<128>().0.iter_mut().enumerate() {
         for (lane, four) in offsets.as_chunks_mut::<4>().0.iter_mut().enumerate() {
             for (slot, offset) in four.iter_mut().enumerate() {
@@ -87,31 +83,9 @@ fn unpack<const WIDTH: usize>(planes: &[u8], offsets: &mut [u32; GROUP_ROWS]) {
     }
 }
 
-/// Unpacks offsets slot by slot, the lanes of a slot side by side.
-fn unpack_in_slots<const WIDTH: usize>(planes: &[u8], offsets: &mut [u32; GROUP_ROWS]) {
-    let words = read_planes::<WIDTH>(planes);
-    for (slot, row) in offsets.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
-        let (word, shift) = (slot * WIDTH / 32, slot * WIDTH % 32);
-        match shift + WIDTH > 32 {
-            false => row.iter_mut().zip(&words[word]).for_each(|(offset, word)| *offset = word >> shift & mask(WIDTH)),
-            true => {
-                let parts = words[word].iter().zip(&words[word + 1]);
-                row.iter_mut().zip(parts).for_each(|(offset, (low, high))| {
-                    *offset = (low >> shift | high << (32 - shift)) & mask(WIDTH);
-                });
-            }
-        }
-    }
-}
-
 /// The row in its group of each place, where offsets are unpacked slot by slot.
 pub(crate) fn row_of_place(place: usize) -> usize {
     row_of(place % LANES, place / LANES)
-}
-
-/// The function that unpacks groups slot by slot at a width of the ladder up to 32 bits.
-pub(crate) fn slot_unpacker(width: u32) -> Unpack {
-    by_width!(unpack_in_slots, width; 0 1 2 3 4 5 6 7 8 10 12 14 16 17 18 20 22 24 28 32)
 }
 
 /// Writes the words of all lane strings to planes.
@@ -139,54 +113,6 @@ fn write_planes<const WIDTH: usize>(words: &[Row; SLOTS], planes: &mut [u8]) {
             *piece = (value >> (8 * (WIDTH & 2))) as u8;
         }
     }
-}
-
-fn read_planes<const WIDTH: usize>(planes: &[u8]) -> [Row; SLOTS] {
-    let mut words = [[0u32; LANES]; SLOTS];
-    let mut rest = planes;
-    let mut word = 0;
-    for _ in 0..WIDTH / 16 {
-        rest = read_pieces::<4, 16>(rest, &mut words, &mut word);
-    }
-    if WIDTH & 8 != 0 {
-        rest = read_pieces::<2, 8>(rest, &mut words, &mut word);
-    }
-    if WIDTH & 4 != 0 {
-        rest = read_pieces::<1, 4>(rest, &mut words, &mut word);
-    }
-    if WIDTH & 2 != 0 {
-        let (plane, next) = rest.split_at(LANES * 2);
-        for (piece, value) in plane.as_chunks::<2>().0.iter().zip(&mut words[word]) {
-            *value = u32::from(u16::from_le_bytes(*piece));
-        }
-        rest = next;
-    }
-    if WIDTH & 1 != 0 {
-        for (piece, value) in rest.iter().zip(&mut words[word]) {
-            *value |= u32::from(*piece) << (8 * (WIDTH & 2));
-        }
-    }
-    words
-}
-
-/// Reads a plane of pieces of so many words.
-#[inline(always)]
-fn read_pieces<'a, const WORDS: usize, const BYTES: usize>(
-    planes: &'a [u8],
-    words: &mut [Row; SLOTS],
-    word: &mut usize,
-) -> &'a [u8] {
-    let (plane, rest) = planes.split_at(LANES * BYTES);
-    let pieces = plane.as_chunks::<BYTES>().0;
-    for part in 0..WORDS {
-        let row = &mut words[*word + part];
-        for (value, piece) in row.iter_mut().zip(pieces) {
-            *value =
-                u32::from_le_bytes([piece[4 * part], piece[4 * part + 1], piece[4 * part + 2], piece[4 * part + 3]]);
-        }
-    }
-    *word += WORDS;
-    rest
 }
 
 /// Lengths in words of the pieces of 16, 8 and 4 bytes.
@@ -263,7 +189,7 @@ mod tests {
             if width <= 32 {
                 packer(width)(&offsets.map(|offset| offset as u32), &mut planes);
                 let mut narrow = [0; GROUP_ROWS];
-                unpacker(width)(&planes, &mut narrow);
+                unpack(width, &planes, &mut narrow);
                 back = narrow.map(u64::from);
             } else {
                 pack_wide(width, &offsets, &mut planes);

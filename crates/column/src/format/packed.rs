@@ -19,7 +19,7 @@
 //! offsets of patches at a multiple of 8. Source: ours, after SIMD-BP128 (Lemire and Boytsov, "Decoding billions of
 //! integers per second through vectorization") and chapter 5 of Shanbhag, "Interactive Data Analytics Using GPUs".
 
-use super::bitpack::{GROUP_ROWS, pack_wide, packer, slot_unpacker, unpack_wide, unpacker};
+use super::bitpack::{GROUP_ROWS, pack_wide, packer, unpack, unpack_in_slots, unpack_wide};
 use super::codec::{Codec, EncodedBytes};
 use super::patches::{PatchReader, PatchWriter};
 use super::values::{Plain, VectorValidity};
@@ -318,14 +318,14 @@ pub(crate) fn pack_group<W: Word>(width: u32, offsets: &[W; GROUP_ROWS], planes:
 
 /// Unpacks a group of offsets of at most 32 bits slot by slot: place `i` holds row [`super::row_of_place`]`(i)`.
 pub(crate) fn unpack_group_in_slots(width: u32, planes: &[u8], offsets: &mut [u32; GROUP_ROWS]) {
-    slot_unpacker(width)(planes, offsets);
+    unpack_in_slots(width, planes, offsets);
 }
 
 /// Unpacks a group of offsets.
 pub(crate) fn unpack_group<W: Word>(width: u32, planes: &[u8], offsets: &mut [W; GROUP_ROWS]) {
     if width <= 32 {
         let mut narrow = [0; GROUP_ROWS];
-        unpacker(width)(planes, &mut narrow);
+        unpack(width, planes, &mut narrow);
         *offsets = narrow.map(|offset| W::from_u64(u64::from(offset)));
     } else {
         let mut wide = [0; GROUP_ROWS];

@@ -85,8 +85,6 @@ pub(super) struct HostProbe {
     pub(super) pack: KeyPack,
     pub(super) kind: JoinKind,
     pub(super) residual: Option<Program>,
-    /// The registers of its payload and its mark.
-    pub(super) registers: std::ops::Range<usize>,
 }
 
 #[derive(Debug)]
@@ -209,7 +207,7 @@ fn plan_pipeline(input: &PipelineInput<'_>, scanned: &View<'_>) -> Result<HostPi
                         false => Origin::Mark { step },
                     };
                 }
-                steps.push(HostStep::Probe(plan_probe(input, probe, own.clone(), &scope)?));
+                steps.push(HostStep::Probe(plan_probe(input, probe, &scope)?));
             }
             Item::Limit { .. } => return unsupported("limits below other operators on the CPU's columns"),
         }
@@ -241,12 +239,7 @@ fn range(expr: &Expr, facts: &[Option<Facts>], columns: usize) -> Option<HostSte
     Some(HostStep::Range { column, low: within(low), high: within(high) })
 }
 
-fn plan_probe(
-    input: &PipelineInput<'_>,
-    probe: &Probe,
-    registers: std::ops::Range<usize>,
-    scope: &Scope<'_>,
-) -> Result<HostProbe> {
+fn plan_probe(input: &PipelineInput<'_>, probe: &Probe, scope: &Scope<'_>) -> Result<HostProbe> {
     let built = table(input.tables, probe)?;
     let keys = probe.keys.iter().map(|key| scope.compile(key)).collect::<Result<Vec<_>>>()?;
     let same = |(key, own): (&Program, &Option<Arc<Dictionary>>)| match (&key.facts.dictionary, own) {
@@ -264,7 +257,7 @@ fn plan_probe(
     }
     let residual = probe.residual.as_ref().map(|residual| scope.compile(residual)).transpose()?;
     let (build, kind, pack) = (probe.build, probe.kind, built.pack.clone());
-    Ok(HostProbe { build, keys, codes, facts, pack, kind, residual, registers })
+    Ok(HostProbe { build, keys, codes, facts, pack, kind, residual })
 }
 
 fn plan_sink(input: &PipelineInput<'_>, pipeline: &Pipeline, scope: &Scope<'_>) -> Result<HostSink> {

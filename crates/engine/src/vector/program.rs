@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use warpcube_column::{Dictionary, Storage, VECTOR_ROWS as ROWS};
+use warpcube_column::{Dictionary, Storage};
 
-use super::values::{Data, Register, Selection, Slots, Value, both, with_slots};
+use super::values::{Data, Own, Register, Selection, Slots, Value, both, with_slots};
 use crate::dictionaries::{codes, merged};
 use crate::error::{EngineError, Result, unsupported};
 use crate::facts::{Facts, analyse, fits_i64, integer_arithmetic, is_null_string, rescale_factor};
@@ -348,6 +348,11 @@ fn overflow() -> EngineError {
 }
 
 impl Program {
+    /// The register, if the expression is one.
+    pub(super) fn register(&self) -> Option<usize> {
+        if let Node::Register(register) = self.root { Some(register) } else { None }
+    }
+
     /// The values of some rows; all registers that it reads have been read.
     ///
     /// # Errors
@@ -358,14 +363,14 @@ impl Program {
 }
 
 /// Computes integers of rows.
-fn integers(rows: &Selection, of: impl Fn(usize) -> i64) -> Box<[i64; ROWS]> {
-    let mut values = Box::new([0; ROWS]);
+fn integers(rows: &Selection, of: impl Fn(usize) -> i64) -> Own<i64> {
+    let mut values = Own::new();
     rows.each(|row| values[row] = of(row));
     values
 }
 
-fn floats(rows: &Selection, of: impl Fn(usize) -> f64) -> Box<[f64; ROWS]> {
-    let mut values = Box::new([0.0; ROWS]);
+fn floats(rows: &Selection, of: impl Fn(usize) -> f64) -> Own<f64> {
+    let mut values = Own::new();
     rows.each(|row| values[row] = of(row));
     values
 }
@@ -507,7 +512,7 @@ fn arithmetic<'a>(
                 _ => (b(row) != 0).then(|| a(row).wrapping_rem(b(row))),
             };
             let (low, high) = bounds.unwrap_or((i64::MIN, i64::MAX));
-            let (mut values, mut raises) = (Box::new([0; ROWS]), false);
+            let (mut values, mut raises) = (Own::new(), false);
             let flags = valid.as_ref();
             rows.each(|row| match exact(row).filter(|value| (low..=high).contains(value)) {
                 Some(value) => values[row] = value,
@@ -529,7 +534,7 @@ pub(super) fn ordered(value: f64) -> i64 {
     bits ^ ((bits >> 63) as u64 >> 1) as i64
 }
 
-fn compare(op: BinaryOp, order: Order, left: &Value<'_>, right: &Value<'_>, rows: &Selection) -> Box<[i64; ROWS]> {
+fn compare(op: BinaryOp, order: Order, left: &Value<'_>, right: &Value<'_>, rows: &Selection) -> Own<i64> {
     macro_rules! by {
         ($a:expr, $b:expr) => {
             match op {
@@ -561,7 +566,7 @@ fn kleene<'a>(left: Value<'a>, right: Value<'a>, rows: &Selection, decided: i64)
         if left.valid.is_none() && right.valid.is_none() {
             return Value::integers(integers(rows, joined), None);
         }
-        let (mut values, mut valid) = (Box::new([0; ROWS]), Box::new([0; ROWS]));
+        let (mut values, mut valid) = (Own::new(), Own::new());
         rows.each(|row| {
             let (l, r) = (left.is_valid(row), right.is_valid(row));
             let is_decided = l && a(row) == decided || r && b(row) == decided;
@@ -579,8 +584,7 @@ fn case<'a>(
     registers: &'a [Register],
     rows: &Selection,
 ) -> Result<Value<'a>> {
-    let (mut numbers, mut reals) = (Box::new([0i64; ROWS]), Box::new([0f64; ROWS]));
-    let mut valid = Box::new([0u8; ROWS]);
+    let (mut numbers, mut reals, mut valid) = (Own::<i64>::new(), Own::<f64>::new(), Own::<u8>::new());
     let mut put = |value: &Value<'_>, rows: &Selection| {
         match is_float && matches!(value.data, Data::Floats(_)) {
             true => with_slots!(value.of_floats(), at => rows.each(|row| reals[row] = at(row))),
@@ -620,7 +624,7 @@ impl Entries {
         };
         let valid = match (&self.valid, self.null_of_null) {
             (Some(valid), _) => {
-                let mut flags = Box::new([0; ROWS]);
+                let mut flags = Own::new();
                 rows.each(|row| flags[row] = valid[code(row)]);
                 Some(Slots::Own(flags))
             }

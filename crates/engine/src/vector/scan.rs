@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use warpcube_column::{ColumnVectors, VECTOR_ROWS as ROWS, Values, rows_of_places};
 use warpcube_gpu::GpuError;
+use warpcube_vector::within;
 
 use super::groups::{GroupRows, Groups};
 use super::keys::{Form, Keys};
@@ -14,7 +15,7 @@ use super::plan::{HostPipeline, HostProbe, HostSink, HostStep, Origin};
 use super::program::Program;
 use super::rows::{Packed, Ranked};
 use super::tables::{NONE, Rows, Table, translate};
-use super::values::{Data, Register, Selection, Slots, Value};
+use super::values::{Data, Own, Register, Selection, Slots, Value};
 use crate::error::{EngineError, Result};
 use crate::facts::Facts;
 use crate::ir::{JoinKind, Ty};
@@ -259,6 +260,11 @@ impl<'a> Worker<'a> {
                 }
                 let (first, span) = (first as u32, (last - first) as u32);
                 let offsets = &register.buffer.offsets;
+                if self.rows.is_whole() {
+                    let mut flags = [1; ROWS];
+                    within(offsets, first, span, &mut flags);
+                    return self.rows.take(&flags);
+                }
                 self.rows.retain(|row| offsets[row].wrapping_sub(first) <= span);
             }
             _ => {
@@ -272,6 +278,9 @@ impl<'a> Worker<'a> {
         let Some(table) = self.tables.get(probe.build).and_then(Option::as_ref) else {
             return Err(EngineError::Malformed("a probe of no table".into()));
         };
+        if self.probe_by_offset(number, probe, table) {
+            return Ok(());
+        }
         self.load(&probe.keys)?;
         let mut candidates = self.rows.filtered(|_| true);
         let mut values =
@@ -303,8 +312,13 @@ impl<'a> Worker<'a> {
                 }
             });
             self.rows = rows;
-            // Its registers hold values of rows that have matched alone.
-            probe.registers.clone().for_each(|register| self.registers[register].clear());
+            // Registers hold values of rows that have matched alone.
+            for register in &residual.registers {
+                match self.pipeline.registers[*register] {
+                    Origin::Column(_) => self.registers[*register].forget_selected(),
+                    _ => self.registers[*register].clear(),
+                }
+            }
         }
         let found = &self.found[number];
         match probe.kind {
@@ -313,6 +327,38 @@ impl<'a> Worker<'a> {
             JoinKind::Left | JoinKind::Mark => {}
         }
         Ok(())
+    }
+
+    /// Probes a table of bits by offsets of a column, without computing keys; false where keys are no such offsets.
+    fn probe_by_offset(&mut self, number: usize, probe: &HostProbe, table: &Table) -> bool {
+        let ([key], Some(low), Some(bits)) = (&probe.keys[..], probe.pack.only_low(), table.bits()) else { return false };
+        let Some(register) = key.register().filter(|_| probe.codes[0].is_none() && probe.residual.is_none()) else {
+            return false;
+        };
+        if !matches!(self.pipeline.registers[register], Origin::Column(_)) {
+            return false;
+        }
+        self.read(register);
+        let register = &self.registers[register];
+        let (Some(Values::Offsets(reference)), None) = (register.values, &register.valid) else { return false };
+        // Keys are offsets from the lowest key: those below it are large ones.
+        let delta = reference.wrapping_sub(low as i64) as u64;
+        let (offsets, found) = (&register.buffer.offsets, &mut self.found[number]);
+        let mut find = |row: usize| {
+            let key = delta.wrapping_add(u64::from(offsets[row]));
+            let word = bits.get((key / 64) as usize).copied().unwrap_or(0);
+            let is_there = word >> (key % 64) & 1 != 0;
+            found[row] = if is_there { key as u32 } else { NONE };
+            is_there
+        };
+        match probe.kind {
+            JoinKind::Inner | JoinKind::Semi => self.rows.retain(find),
+            JoinKind::Anti => self.rows.retain(|row| !find(row)),
+            JoinKind::Left | JoinKind::Mark => self.rows.each(|row| {
+                find(row);
+            }),
+        }
+        true
     }
 
     /// Reads the registers of a program, and widens offsets.
@@ -328,7 +374,7 @@ impl<'a> Worker<'a> {
 
     fn load_register(&mut self, register: usize) -> Result<()> {
         self.read(register);
-        self.registers[register].widen();
+        self.registers[register].widen(&self.rows);
         match self.raises {
             true => Err(EngineError::Evaluation("an overflow")),
             false => Ok(()),
@@ -391,7 +437,7 @@ impl<'a> Worker<'a> {
         let words = |row: usize| &groups.words[(first + row) * groups.row_words..][..groups.row_words];
         let target = &mut self.registers[register];
         let (integers, floats) = (&mut target.buffer.integers, &mut target.buffer.floats);
-        let mut valid = Box::new([1; ROWS]);
+        let mut valid = Own::new();
         let is_float = value.facts.ty.is_float();
         let mut raises = false;
         self.rows.each(|row| {

@@ -3,7 +3,7 @@
 use warpcube_column::VECTOR_ROWS as ROWS;
 
 use super::keys::{Index, Keys};
-use super::values::{Data, Flags, Selection, Value, with_slots};
+use super::values::{Data, Own, Selection, Value, with_slots};
 use crate::error::{Result, unsupported};
 use crate::facts::Facts;
 use crate::plan::keys::KeyPack;
@@ -120,6 +120,11 @@ impl Table {
         Ok(Table { places, payload: payload.collect() })
     }
 
+    /// The bits of keys, where entries are found by key.
+    pub(super) fn bits(&self) -> Option<&[u64]> {
+        if let Places::Direct(bits) = &self.places { Some(bits) } else { None }
+    }
+
     /// The entries of keys, [`NONE`] for those that have none; of rows that are not selected they are undefined.
     pub(super) fn find(&self, keys: &Keys, rows: &Selection, found: &mut [u32; ROWS]) {
         match &self.places {
@@ -178,7 +183,7 @@ impl Payload {
         integers: &mut [i64; ROWS],
         floats: &mut [f64; ROWS],
         may_lack: bool,
-    ) -> Option<Box<Flags>> {
+    ) -> Option<Own<u8>> {
         macro_rules! gathered {
             ($values:expr, $to:ident, $of:expr) => {
                 rows.each(|row| {
@@ -196,7 +201,7 @@ impl Payload {
             Entries::Floats(values) => gathered!(values, floats, |value| value),
         }
         (may_lack || self.valid.is_some()).then(|| {
-            let mut flags = Box::new([0; ROWS]);
+            let mut flags = Own::new();
             rows.each(|row| {
                 let entry = found[row] as usize;
                 let valid = self
@@ -211,8 +216,8 @@ impl Payload {
 }
 
 /// The codes of a key's strings among those of a table, as integers; those that it lacks are out of its bounds.
-pub(super) fn translate(value: &Value<'_>, codes: &[u32], rows: &Selection) -> Box<[i64; ROWS]> {
-    let mut translated = Box::new([0; ROWS]);
+pub(super) fn translate(value: &Value<'_>, codes: &[u32], rows: &Selection) -> Own<i64> {
+    let mut translated = Own::new();
     if let Data::Integers(slots) = &value.data {
         with_slots!(slots, at => rows.each(|row| {
             translated[row] = codes.get(at(row) as usize).map_or(-1, |code| if *code == NONE { -1 } else { i64::from(*code) });

@@ -1,7 +1,11 @@
 //! Vectors of rows: which rows go on, and what registers hold of them. A row has the same place in all registers, which
 //! is not its number in the vector ([`rows_of_places`]); places whose rows do not go on hold any value.
 
+use std::cell::RefCell;
+use std::ops::{Deref, DerefMut};
+
 use warpcube_column::{VECTOR_ROWS as ROWS, Values, VectorBuffer, rows_of_places};
+use warpcube_vector::{SELECTED, select, widen};
 
 /// Evaluates an expression in which `$at` gives the value of a row, once for each form of slots.
 macro_rules! with_slots {
@@ -30,7 +34,7 @@ pub(super) use with_slots;
 /// The rows of a vector that go on, in their order.
 #[derive(Debug)]
 pub(super) struct Selection {
-    rows: Box<[u16; ROWS]>,
+    rows: Box<[u16; SELECTED]>,
     len: usize,
     /// Whether these are the first rows of the vector, without a gap.
     all: bool,
@@ -38,7 +42,7 @@ pub(super) struct Selection {
 
 impl Default for Selection {
     fn default() -> Selection {
-        Selection { rows: Box::new([0; ROWS]), len: 0, all: true }
+        Selection { rows: Box::new([0; SELECTED]), len: 0, all: true }
     }
 }
 
@@ -59,6 +63,17 @@ impl Selection {
 
     pub(super) fn len(&self) -> usize {
         self.len
+    }
+
+    /// Whether these are all places of a vector.
+    pub(super) fn is_whole(&self) -> bool {
+        self.all && self.len == ROWS
+    }
+
+    /// Of all places of a vector, leaves those whose flags are set.
+    pub(super) fn take(&mut self, flags: &Flags) {
+        self.len = select(flags, &mut self.rows);
+        self.all = self.len == ROWS;
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -105,44 +120,73 @@ impl Selection {
 /// A flag a row: 1 or 0.
 pub(super) type Flags = [u8; ROWS];
 
+/// The places whose offsets were widened.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Widened {
+    #[default]
+    None,
+    Selected,
+    All,
+}
+
+/// Rows up to which offsets are widened one by one.
+const FEW_ROWS: usize = 160;
+
 /// What a register holds of a vector.
 #[derive(Debug, Default)]
 pub(super) struct Register {
     pub(super) buffer: VectorBuffer,
     /// Where the values are; none before they are read.
     pub(super) values: Option<Values>,
-    /// Whether the integers are there beside offsets.
-    is_widened: bool,
+    /// How many integers are there beside offsets: of all places, or of the rows that went on.
+    widened: Widened,
     /// Which rows are valid, where some may not be.
-    pub(super) valid: Option<Box<Flags>>,
+    pub(super) valid: Option<Own<u8>>,
 }
 
 impl Register {
     /// Forgets the values of the vector before.
     pub(super) fn clear(&mut self) {
-        (self.values, self.is_widened, self.valid) = (None, false, None);
+        (self.values, self.widened, self.valid) = (None, Widened::None, None);
     }
 
     /// Notes that the values are integers in the buffer, or floats.
-    pub(super) fn fill(&mut self, values: Values, valid: Option<Box<Flags>>) {
-        (self.values, self.valid, self.is_widened) = (Some(values), valid, false);
+    pub(super) fn fill(&mut self, values: Values, valid: Option<Own<u8>>) {
+        (self.values, self.valid, self.widened) = (Some(values), valid, Widened::None);
     }
 
     /// Notes which rows are valid, a bit each.
     pub(super) fn set_validity(&mut self, words: &[u32; ROWS / 32]) {
-        let mut flags = Box::new([0; ROWS]);
+        let mut flags = Own::new();
         for (flag, row) in flags.iter_mut().zip(rows_of_places()) {
             *flag = (words[usize::from(*row) / 32] >> (row % 32) & 1) as u8;
         }
         self.valid = Some(flags);
     }
 
-    /// Computes integers of offsets.
-    pub(super) fn widen(&mut self) {
-        if let (Some(Values::Offsets(reference)), false) = (self.values, self.is_widened) {
-            let integers = self.buffer.integers.iter_mut().zip(self.buffer.offsets.iter());
-            integers.for_each(|(integer, offset)| *integer = reference.wrapping_add(i64::from(*offset)));
-            self.is_widened = true;
+    /// Computes integers of the offsets of rows.
+    pub(super) fn widen(&mut self, rows: &Selection) {
+        let Some(Values::Offsets(reference)) = self.values else { return };
+        match self.widened {
+            Widened::All => {}
+            // Fewer rows go on with every step.
+            Widened::Selected if rows.len() <= FEW_ROWS => {}
+            _ if rows.len() <= FEW_ROWS => {
+                let (offsets, integers) = (&self.buffer.offsets, &mut self.buffer.integers);
+                rows.each(|row| integers[row] = reference.wrapping_add(i64::from(offsets[row])));
+                self.widened = Widened::Selected;
+            }
+            _ => {
+                widen(reference, &self.buffer.offsets, &mut self.buffer.integers);
+                self.widened = Widened::All;
+            }
+        }
+    }
+
+    /// Forgets what was computed of some rows alone, before others go on.
+    pub(super) fn forget_selected(&mut self) {
+        if self.widened == Widened::Selected {
+            self.widened = Widened::None;
         }
     }
 
@@ -156,13 +200,82 @@ impl Register {
     }
 }
 
+/// Memory for a value a row, which goes back to its thread's pool. Its places hold any value at first.
+#[derive(Debug)]
+pub(super) struct Own<T: Slot>(Option<Box<[T; ROWS]>>);
+
+/// Arrays that a thread keeps for the next vectors.
+type Pool<T> = RefCell<Vec<Box<[T; ROWS]>>>;
+
+/// Most arrays of a pool.
+const POOL_MAX: usize = 64;
+
+/// A type of slots, with the pool of the thread.
+pub(super) trait Slot: Copy + Default + 'static {
+    fn pool<R>(with: impl FnOnce(&Pool<Self>) -> R) -> R;
+}
+
+macro_rules! slots {
+    ($($slot:ty),*) => {$(
+        impl Slot for $slot {
+            fn pool<R>(with: impl FnOnce(&Pool<$slot>) -> R) -> R {
+                thread_local!(static POOL: Pool<$slot> = const { RefCell::new(Vec::new()) });
+                POOL.with(with)
+            }
+        }
+    )*};
+}
+
+slots!(i64, f64, u8);
+
+impl<T: Slot> Own<T> {
+    pub(super) fn new() -> Own<T> {
+        let pooled = T::pool(|pool| pool.borrow_mut().pop());
+        Own(Some(pooled.unwrap_or_else(|| Box::new([T::default(); ROWS]))))
+    }
+}
+
+impl<T: Slot> Drop for Own<T> {
+    fn drop(&mut self) {
+        let Some(slots) = self.0.take() else { return };
+        T::pool(|pool| {
+            let mut pool = pool.borrow_mut();
+            if pool.len() < POOL_MAX {
+                pool.push(slots);
+            }
+        });
+    }
+}
+
+impl<T: Slot> Clone for Own<T> {
+    fn clone(&self) -> Own<T> {
+        let mut clone = Own::new();
+        *clone = **self;
+        clone
+    }
+}
+
+impl<T: Slot> Deref for Own<T> {
+    type Target = [T; ROWS];
+
+    fn deref(&self) -> &[T; ROWS] {
+        self.0.as_ref().expect("the slots are there until the drop")
+    }
+}
+
+impl<T: Slot> DerefMut for Own<T> {
+    fn deref_mut(&mut self) -> &mut [T; ROWS] {
+        self.0.as_mut().expect("the slots are there until the drop")
+    }
+}
+
 /// A value for each row of a vector.
 #[derive(Debug, Clone)]
-pub(super) enum Slots<'a, T: Copy> {
+pub(super) enum Slots<'a, T: Slot> {
     /// Those of a register.
     Of(&'a [T; ROWS]),
     /// Computed ones.
-    Own(Box<[T; ROWS]>),
+    Own(Own<T>),
     /// The same for all rows.
     Same(T),
 }
@@ -183,11 +296,11 @@ pub(super) struct Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    pub(super) fn integers(values: Box<[i64; ROWS]>, valid: Option<Slots<'a, u8>>) -> Value<'a> {
+    pub(super) fn integers(values: Own<i64>, valid: Option<Slots<'a, u8>>) -> Value<'a> {
         Value { data: Data::Integers(Slots::Own(values)), valid }
     }
 
-    pub(super) fn floats(values: Box<[f64; ROWS]>, valid: Option<Slots<'a, u8>>) -> Value<'a> {
+    pub(super) fn floats(values: Own<f64>, valid: Option<Slots<'a, u8>>) -> Value<'a> {
         Value { data: Data::Floats(Slots::Own(values)), valid }
     }
 
@@ -224,7 +337,7 @@ impl<'a> Value<'a> {
 pub(super) fn both<'a>(one: &Option<Slots<'a, u8>>, other: &Option<Slots<'a, u8>>) -> Option<Slots<'a, u8>> {
     match (one, other) {
         (Some(one), Some(other)) => {
-            let mut flags = Box::new([0; ROWS]);
+            let mut flags = Own::new();
             with_slots!(one, one => with_slots!(other, other => {
                 flags.iter_mut().enumerate().for_each(|(row, flag)| *flag = one(row) & other(row));
             }));
