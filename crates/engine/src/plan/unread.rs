@@ -59,7 +59,7 @@ pub(crate) fn without_unread(fragment: &Fragment) -> Cow<'_, Fragment> {
 
 impl Expr {
     /// The register that the expression itself reads.
-    fn register(&mut self) -> Option<&mut usize> {
+    pub(crate) fn register(&mut self) -> Option<&mut usize> {
         match self {
             Expr::Reg(register) | Expr::Place(register) | Expr::Lookup(register, _, _) | Expr::Match(register, _) => {
                 Some(register)

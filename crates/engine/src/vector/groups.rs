@@ -8,7 +8,9 @@ use super::keys::{Index, Keys};
 use super::program::{Program, ordered};
 use super::values::{Data, Register, Selection, Value, with_slots};
 use crate::error::{Result, unsupported};
-use crate::plan::cells::{CellOp, Part};
+use crate::float_sum::LIMB_BITS;
+use crate::plan::cells::{CellOp, Part, Read};
+use crate::plan::float_limbs::FloatLimbs;
 use crate::plan::groups::{Grouping, GroupsPlan};
 
 /// Most cells that lie by key: they stay in the cache of a core.
@@ -40,21 +42,28 @@ pub(super) struct Groups {
     cells: Vec<u64>,
     /// The numbers of the groups of a vector's rows.
     places: Box<[u32; ROWS]>,
+    /// Whether a float had bits outside of the limbs of its exact sum.
+    pub(super) lacks_limbs: bool,
 }
 
 /// Checks that the cells of a plan are kept here.
 ///
 /// # Errors
-/// Unsupported for exact sums of floats and decimals of more than 64 bits.
+/// Unsupported for decimals of more than 64 bits.
 pub(super) fn check(plan: &GroupsPlan) -> Result<()> {
     let is_known = |part: &Part| {
         let is_low = matches!(part, Part::One | Part::Integer | Part::Low | Part::High { .. });
-        is_low || matches!(part, Part::Float | Part::Image { .. } | Part::Cell(_))
+        is_low || matches!(part, Part::Float | Part::Image { .. } | Part::Cell(_)) || is_of_limbs(part)
     };
     match plan.cells.cells.iter().find(|cell| !is_known(&cell.part)) {
         Some(cell) => unsupported(format!("cells of {:?} on the CPU's columns", cell.part)),
         None => Ok(()),
     }
+}
+
+/// Whether a cell is one of an exact sum of floats.
+fn is_of_limbs(part: &Part) -> bool {
+    matches!(part, Part::Limbs | Part::Limb(_) | Part::Infinite)
 }
 
 impl Groups {
@@ -67,7 +76,7 @@ impl Groups {
             }
             _ => (Numbers::Indexed(Index::new(plan.pack.words)), 0),
         };
-        Groups { plan: plan.clone(), numbers, cells: vec![0; groups * count], places: Box::new([0; ROWS]) }
+        Groups { plan: plan.clone(), numbers, cells: vec![0; groups * count], places: Box::new([0; ROWS]), lacks_limbs: false }
     }
 
     /// Finds the groups of a vector's rows.
@@ -92,16 +101,21 @@ impl Groups {
         }
     }
 
-    /// Adds rows of a vector to the cells of their groups.
+    /// Adds rows of a vector to the cells of their groups; registers of scanned cells begin at `first_register`.
     ///
     /// # Errors
     /// Evaluation errors of these rows.
-    pub(super) fn add(&mut self, calls: &[Call], registers: &[Register], rows: &Selection) -> Result<()> {
+    pub(super) fn add(
+        &mut self,
+        calls: &[Call],
+        (registers, first_register): (&[Register], usize),
+        rows: &Selection,
+    ) -> Result<()> {
         let plan = self.plan.clone();
         let cells = &plan.cells.cells;
         for (at, cell) in cells.iter().enumerate().filter(|(_, cell)| cell.call.is_none()) {
             if let Part::Cell(register) = cell.part {
-                self.put(at, cell.op, cell.part, Some(&registers[register].value()), rows);
+                self.put(at, cell.op, cell.part, Some(&registers[first_register + register].value()), rows);
             } else {
                 self.put(at, cell.op, cell.part, None, rows);
             }
@@ -125,14 +139,59 @@ impl Groups {
                 _ => None,
             };
             let taken = valid.as_ref().unwrap_or(taken);
-            for (at, cell) in cells.iter().enumerate().filter(|(_, cell)| cell.call == Some(number)) {
+            if let (Read::Fixed { cell, window, infinite }, Some(value)) = (plan.cells.outputs[number].read, &value)
+                && cells[cell].call == Some(number)
+            {
+                self.put_limbs((cell, infinite), window, value, taken);
+            }
+            let own = cells.iter().enumerate().filter(|(_, cell)| cell.call == Some(number));
+            for (at, cell) in own.filter(|(_, cell)| !is_of_limbs(&cell.part)) {
                 match cell.part {
-                    Part::Cell(register) => self.put(at, cell.op, cell.part, Some(&registers[register].value()), taken),
+                    Part::Cell(register) => self.put(at, cell.op, cell.part, Some(&registers[first_register + register].value()), taken),
                     part => self.put(at, cell.op, part, value.as_ref(), taken),
                 }
             }
         }
         Ok(())
+    }
+
+    /// Adds floats to the limbs of an exact sum ([`crate::FloatSum`]), and counts those that are not finite.
+    fn put_limbs(&mut self, (first, infinite): (usize, usize), window: FloatLimbs, value: &Value<'_>, rows: &Selection) {
+        let count = self.plan.cells.cells.len();
+        let single = matches!(self.numbers, Numbers::Single);
+        let (cells, places, lacks_limbs) = (&mut self.cells, &self.places, &mut self.lacks_limbs);
+        let below = (LIMB_BITS * window.first) as u32;
+        with_slots!(value.of_floats(), of => rows.each(|row| {
+            let cells = &mut cells[if single { 0 } else { places[row] as usize * count }..][..count];
+            let value = of(row);
+            if !value.is_finite() {
+                let (up, down) = (value.is_nan() || value > 0.0, value.is_nan() || value < 0.0);
+                cells[infinite] = cells[infinite].wrapping_add(u64::from(up) + (u64::from(down) << 32));
+                return;
+            }
+            let bits = value.to_bits();
+            let (exponent, fraction) = ((bits >> 52 & 0x7ff) as u32, bits & ((1 << 52) - 1));
+            let mantissa = if exponent == 0 { fraction } else { fraction | 1 << 52 };
+            // Bits below the first limb of the window have to be zero.
+            let position = exponent.max(1) - 1;
+            let lost = below.saturating_sub(position);
+            if mantissa != 0 && mantissa.trailing_zeros() < lost {
+                *lacks_limbs = true;
+                return;
+            }
+            let position = (position + lost - below) as usize;
+            let shifted = u128::from(mantissa.checked_shr(lost).unwrap_or(0)) << (position % LIMB_BITS);
+            for part in 0..3 {
+                let limb = u64::from((shifted >> (part * LIMB_BITS)) as u32);
+                let at = position / LIMB_BITS + part;
+                if limb != 0 && at >= window.limbs {
+                    *lacks_limbs = true;
+                } else if limb != 0 {
+                    let signed = if value.is_sign_negative() { limb.wrapping_neg() } else { limb };
+                    cells[first + at] = cells[first + at].wrapping_add(signed);
+                }
+            }
+        }));
     }
 
     /// Puts a part of values into a cell of the groups of rows.
@@ -164,6 +223,8 @@ impl Groups {
             }),
             Some(Data::Floats(slots)) => with_slots!(slots, of => match part {
                 Part::One => put!(|_: usize| 1),
+                // Integers that doubles hold.
+                Part::Integer => put!(|row: usize| of(row) as i64 as u64),
                 Part::Image { turned, .. } => {
                     let image = |row: usize| ordered(of(row)) as u64 ^ 1 << 63;
                     put!(|row: usize| if turned { !image(row) } else { image(row) })
@@ -192,6 +253,7 @@ impl Groups {
     /// Adds the groups of another thread.
     pub(super) fn merge(&mut self, other: Groups) {
         let plan = self.plan.clone();
+        self.lacks_limbs |= other.lacks_limbs;
         let ops: Vec<CellOp> = plan.cells.cells.iter().map(|cell| cell.op).collect();
         let join = |own: &mut [u64], other: &[u64]| {
             for ((own, other), op) in own.iter_mut().zip(other).zip(&ops) {

@@ -17,7 +17,7 @@ use crate::ir::{AggregateCall, BinaryOp, Expr, Fragment, JoinKind, Pipeline, Pro
 use crate::plan::cells::Part;
 use crate::plan::group_values::GroupValue;
 use crate::plan::groups::GroupsPlan;
-use crate::plan::input::{PipelineInput, limit};
+use crate::plan::input::{Branch, PipelineInput, limit, rows_out, unmatched_rows};
 use crate::plan::keys::KeyPack;
 use crate::plan::order::{self, Item};
 use crate::plan::pipeline::plan;
@@ -25,7 +25,8 @@ use crate::plan::ready::{malformed, over_output, unique};
 use crate::plan::row_layout::RowLayout;
 use crate::plan::rows::ResultPlan;
 use crate::plan::sink::SinkPlan;
-use crate::plan::table::{TablePlan, Unique, table};
+use crate::plan::table::{TablePlan, Tables, Unique, table};
+use crate::plan::union::{self, Member, Union};
 use crate::plan::unread::without_unread;
 use crate::plan::view::{ColumnView, View, of_table};
 use crate::tuning::Tuning;
@@ -37,7 +38,17 @@ pub(super) struct HostPipeline {
     /// What its registers are read of.
     pub(super) registers: Vec<Origin>,
     pub(super) steps: Vec<HostStep>,
+    /// What the branches of a union make of rows before the sink that they share.
+    pub(super) columns: Vec<UnionColumn>,
     pub(super) sink: HostSink,
+}
+
+/// A column of a branch of a union.
+#[derive(Debug)]
+pub(super) struct UnionColumn {
+    pub(super) program: Program,
+    /// The column that tells for which rows it is computed.
+    pub(super) guard: Option<usize>,
 }
 
 impl HostPipeline {
@@ -45,7 +56,7 @@ impl HostPipeline {
     pub(super) fn of_values(registers: Vec<Origin>) -> HostPipeline {
         let sink =
             HostSink::First { keys: Vec::new(), outputs: Vec::new(), row: RowLayout { columns: Vec::new() }, k: None };
-        HostPipeline { source: Source::Output(0), registers, steps: Vec::new(), sink }
+        HostPipeline { source: Source::Output(0), registers, steps: Vec::new(), columns: Vec::new(), sink }
     }
 }
 
@@ -60,6 +71,8 @@ pub(super) enum Origin {
     Payload { step: usize, column: usize },
     /// Whether a step's probe has found an entry.
     Mark { step: usize },
+    /// A column of a branch of a union.
+    Computed,
 }
 
 #[derive(Debug)]
@@ -90,7 +103,7 @@ pub(super) struct HostProbe {
 #[derive(Debug)]
 pub(super) enum HostSink {
     Table { plan: Arc<TablePlan>, keys: Vec<Program>, payload: Vec<Program> },
-    Groups { plan: Arc<GroupsPlan>, keys: Vec<Program>, calls: Vec<Call>, cells: Vec<usize> },
+    Groups { plan: Arc<GroupsPlan>, keys: Vec<Program>, calls: Vec<Call>, cells: Vec<usize>, first_register: usize },
     First { keys: Vec<Key>, outputs: Vec<Program>, row: RowLayout, k: Option<u64> },
     Rows { plan: Arc<ResultPlan>, columns: Vec<Program>, limit: Option<u64> },
 }
@@ -102,63 +115,121 @@ pub(super) enum HostSink {
 pub(super) fn plan_fragment(
     fragment: &Fragment,
     tables: &[Relation],
-    info: &DeviceInfo,
-    tuning: &Tuning,
+    (info, tuning, whole_sums): (&DeviceInfo, &Tuning, bool),
 ) -> Result<Vec<HostPipeline>> {
-    if !fragment.unions.is_empty() {
-        return unsupported("unions on the CPU's columns");
-    }
     let fragment = without_unread(fragment);
     let count = fragment.pipelines.len();
     let mut built: Vec<Option<Arc<TablePlan>>> = vec![None; count];
     let mut pipelines: Vec<HostPipeline> = Vec::with_capacity(count);
-    for (index, pipeline) in fragment.pipelines.iter().enumerate() {
-        let scanned = match pipeline.source {
-            Source::Table(number) => {
-                let relation = tables.get(number).ok_or_else(|| malformed(index, "scans a table that is not there"))?;
-                of_table(number, relation)
-            }
-            Source::Output(of) => view_of(pipelines.get(of).map(|pipeline| &pipeline.sink))?,
+    let (mut ready, mut union) = (Vec::new(), None);
+    for index in 0..count {
+        let branches = fragment.branches(index);
+        if branches.start == index {
+            let of = |index: usize| Ready::of(&fragment, index, tables, (&built, &pipelines));
+            ready = branches.clone().map(of).collect::<Result<Vec<_>>>()?;
+            union = match ready.len() {
+                1 => None,
+                _ => Some(Union::of(&ready.iter().map(Ready::member).collect::<Vec<_>>(), fragment.overflow)?),
+            };
+        }
+        let number = index - branches.start;
+        let Some(Ready { scanned, pipeline, registers, rows, .. }) = ready.get(number) else {
+            return Err(malformed(index, "is the end of an empty union"));
         };
-        let is_output = pipeline.source.table().is_none();
-        let pipeline = if is_output { over_output(pipeline, &scanned) } else { pipeline.clone() };
-        let result = if index + 1 == count { &fragment.result[..] } else { &[] };
+        let groups = match pipelines.get(branches.start).map(|pipeline| &pipeline.sink) {
+            Some(HostSink::Groups { plan, .. }) => Some(plan),
+            _ => None,
+        };
+        let branch = union.as_ref().map(|union| Branch { union, number, groups });
         let input = PipelineInput {
             index,
-            pipeline: &pipeline,
+            pipeline,
             columns: &scanned.columns,
             values: &scanned.values,
-            rows: scanned.rows(),
+            rows: *rows,
             chunk_rows: &scanned.chunks,
             skips: false,
             tables: &built,
             unique: unique(&fragment, index, 0),
             several: false,
             determined: &[],
-            result,
-            scanned: fragment.pipelines.iter().any(|other| other.source == Source::Output(index)),
-            has_limit: limit(&pipeline).is_some(),
+            result: if branches.end == count { &fragment.result } else { &[] },
+            scanned: fragment.pipelines.iter().any(|other| other.source == Source::Output(branches.end - 1)),
+            has_limit: branches.clone().any(|branch| limit(&fragment.pipelines[branch]).is_some()),
             probed: fragment.is_probed(index),
-            branch: None,
+            branch,
             info,
             shared_limit: info.shared_memory_per_block,
             group_slots: tuning.group_slots,
             growth: 0,
             behind: false,
             seed: 0,
-            whole_sums: false,
+            whole_sums,
             failed_thresholds: 0,
             many_sorted: true,
             overflow: fragment.overflow,
             tuning,
         };
-        let host = plan_pipeline(&input, &scanned)?;
+        let host = plan_pipeline(&input, scanned, registers)?;
         if let HostSink::Table { plan, .. } = &host.sink {
             built[index] = Some(plan.clone());
         }
         pipelines.push(host);
     }
     Ok(pipelines)
+}
+
+/// A pipeline over what it scans, before it is planned.
+struct Ready<'a> {
+    scanned: View<'a>,
+    pipeline: Pipeline,
+    registers: Vec<Option<Facts>>,
+    rows: u64,
+    rows_out: u64,
+    unmatched_rows: Option<u64>,
+}
+
+impl<'a> Ready<'a> {
+    fn of(
+        fragment: &Fragment,
+        index: usize,
+        tables: &'a [Relation],
+        (built, before): (&Tables, &[HostPipeline]),
+    ) -> Result<Ready<'a>> {
+        let pipeline = &fragment.pipelines[index];
+        let (scanned, pipeline) = match pipeline.source {
+            Source::Table(number) => {
+                let relation = tables.get(number).ok_or_else(|| malformed(index, "scans a table that is not there"))?;
+                (of_table(number, relation), pipeline.clone())
+            }
+            Source::Output(of) => {
+                let scanned = view_of(before.get(of).map(|pipeline| &pipeline.sink))?;
+                let pipeline = over_output(pipeline, &scanned);
+                (scanned, pipeline)
+            }
+        };
+        let values = scanned.values.iter().map(|value| &value.facts);
+        let columns: Vec<Facts> = scanned.columns.iter().map(|column| &column.facts).chain(values).cloned().collect();
+        let registers = order::registers(&pipeline, &columns, built)?;
+        if registers.iter().flatten().any(|facts| facts.texts.is_some()) {
+            return unsupported("strings without a dictionary on the CPU's columns");
+        }
+        let rows = scanned.rows();
+        let (rows_out, unmatched_rows) = (rows_out(&pipeline, rows, built), unmatched_rows(&pipeline, built));
+        Ok(Ready { scanned, pipeline, registers, rows, rows_out, unmatched_rows })
+    }
+
+    fn member(&self) -> Member<'_> {
+        Member {
+            sink: &self.pipeline.sink,
+            registers: &self.registers,
+            columns: &self.scanned.columns,
+            values: &self.scanned.values,
+            rows: self.rows,
+            rows_out: self.rows_out,
+            unmatched_rows: self.unmatched_rows,
+        }
+    }
 }
 
 /// The view of what a pipeline leaves: columns of words, which values are computed of.
@@ -177,24 +248,19 @@ fn view_of(sink: Option<&HostSink>) -> Result<View<'static>> {
     }
 }
 
-fn plan_pipeline(input: &PipelineInput<'_>, scanned: &View<'_>) -> Result<HostPipeline> {
+fn plan_pipeline(input: &PipelineInput<'_>, scanned: &View<'_>, facts: &[Option<Facts>]) -> Result<HostPipeline> {
     let pipeline = input.pipeline;
-    let values = scanned.values.iter().map(|value| &value.facts);
-    let columns: Vec<Facts> = scanned.columns.iter().map(|column| &column.facts).chain(values).cloned().collect();
-    let facts = order::registers(pipeline, &columns, input.tables)?;
-    if facts.iter().flatten().any(|facts| facts.texts.is_some()) {
-        return unsupported("strings without a dictionary on the CPU's columns");
-    }
-    let scope = Scope { registers: &facts, overflow: input.overflow };
+    let scope = Scope { registers: facts, overflow: input.overflow };
     let limits = (input.overflow, usize::MAX, input.tuning);
-    let (planned, _) = order::order(pipeline, columns.len(), &facts, input.tables, limits)?;
+    let columns = scanned.columns.len() + scanned.values.len();
+    let (planned, _) = order::order(pipeline, columns, facts, input.tables, limits)?;
     let mut registers: Vec<Origin> = (0..scanned.columns.len()).map(Origin::Column).collect();
     registers.extend(scanned.values.iter().map(|value| Origin::Value(Box::new(value.clone()))));
     registers.resize(facts.len(), Origin::Column(usize::MAX));
     let mut steps = Vec::with_capacity(planned.len());
     for planned in &planned {
         match &planned.item {
-            Item::Filter(expr) => match range(expr, &facts, scanned.columns.len()) {
+            Item::Filter(expr) => match range(expr, facts, scanned.columns.len()) {
                 Some(step) => steps.push(step),
                 None => steps.push(HostStep::Filter(scope.compile(expr)?)),
             },
@@ -212,8 +278,39 @@ fn plan_pipeline(input: &PipelineInput<'_>, scanned: &View<'_>) -> Result<HostPi
             Item::Limit { .. } => return unsupported("limits below other operators on the CPU's columns"),
         }
     }
-    let sink = plan_sink(input, pipeline, &scope)?;
-    Ok(HostPipeline { source: pipeline.source, registers, steps, sink })
+    let source = pipeline.source;
+    let Some(Branch { union, number, .. }) = input.branch else {
+        let sink = plan_sink(input, &pipeline.sink, (&scope, 0))?;
+        return Ok(HostPipeline { source, registers, steps, columns: Vec::new(), sink });
+    };
+    // The sink of a union reads columns behind the registers of each branch.
+    let first = registers.len();
+    let column = |(column, facts): (&union::Column, &Option<Facts>)| {
+        let dictionary = facts.as_ref().and_then(|facts| facts.dictionary.as_ref());
+        Ok(UnionColumn { program: scope.compile_coded(&column.expr, dictionary)?, guard: column.guard })
+    };
+    let columns = union.branches[number].iter().zip(&union.columns).map(column).collect::<Result<Vec<_>>>()?;
+    registers.resize(first + columns.len(), Origin::Computed);
+    let all: Vec<Option<Facts>> = facts.iter().chain(&union.columns).cloned().collect();
+    let shifted = |expr: &Expr| {
+        let mut expr = expr.clone();
+        expr.change(&mut |expr| {
+            if let Some(register) = expr.register() {
+                *register += first;
+            }
+        });
+        expr
+    };
+    let groups = union.groups.iter().map(|(expr, data_type)| (shifted(expr), data_type.clone())).collect();
+    let aggregates = union.aggregates.iter().map(|call| AggregateCall {
+        argument: call.argument.as_ref().map(shifted),
+        filter: call.filter.as_ref().map(shifted),
+        ..call.clone()
+    });
+    let sink = Sink::Aggregate { groups, aggregates: aggregates.collect() };
+    let scope = Scope { registers: &all, overflow: input.overflow };
+    let sink = plan_sink(input, &sink, (&scope, first))?;
+    Ok(HostPipeline { source, registers, steps, columns, sink })
 }
 
 /// A comparison of a column without NULLs and a constant as a range.
@@ -260,9 +357,13 @@ fn plan_probe(input: &PipelineInput<'_>, probe: &Probe, scope: &Scope<'_>) -> Re
     Ok(HostProbe { build, keys, codes, facts, pack, kind, residual })
 }
 
-fn plan_sink(input: &PipelineInput<'_>, pipeline: &Pipeline, scope: &Scope<'_>) -> Result<HostSink> {
+fn plan_sink(
+    input: &PipelineInput<'_>,
+    sink: &Sink,
+    (scope, first_register): (&Scope<'_>, usize),
+) -> Result<HostSink> {
     let compile = |expr: &Expr| scope.compile(expr);
-    if let Sink::TopK(top) = &pipeline.sink {
+    if let Sink::TopK(top) = sink {
         if input.scanned || !top.windows.is_empty() || top.first.is_some() || top.skip > 0 {
             return unsupported("windows and first rows that are scanned on the CPU's columns");
         }
@@ -275,7 +376,7 @@ fn plan_sink(input: &PipelineInput<'_>, pipeline: &Pipeline, scope: &Scope<'_>) 
         let row = RowLayout::of(&top.outputs, scope.registers, scope.overflow)?;
         return Ok(HostSink::First { keys, outputs, row, k: top.k });
     }
-    match (plan(input)?.sink, &pipeline.sink) {
+    match (plan(input)?.sink, sink) {
         (SinkPlan::Table(plan), Sink::Build { keys, payload }) => {
             let keys = keys.iter().map(compile).collect::<Result<_>>()?;
             Ok(HostSink::Table { plan, keys, payload: payload.iter().map(compile).collect::<Result<_>>()? })
@@ -289,11 +390,11 @@ fn plan_sink(input: &PipelineInput<'_>, pipeline: &Pipeline, scope: &Scope<'_>) 
             let calls = aggregates.iter().map(call).collect::<Result<_>>()?;
             let keys = groups.iter().map(|(key, _)| compile(key)).collect::<Result<_>>()?;
             let cells = plan.cells.cells.iter().filter_map(|cell| match cell.part {
-                Part::Cell(register) => Some(register),
+                Part::Cell(register) => Some(first_register + register),
                 _ => None,
             });
             let cells = cells.collect();
-            Ok(HostSink::Groups { plan, keys, calls, cells })
+            Ok(HostSink::Groups { plan, keys, calls, cells, first_register })
         }
         (SinkPlan::Rows(plan), Sink::Rows { columns, limit }) => {
             let columns = columns.iter().map(|(expr, _)| compile(expr)).collect::<Result<_>>()?;

@@ -102,6 +102,18 @@ impl Scope<'_> {
         Ok(Program { root, registers, facts, is_fallible })
     }
 
+    /// Compiles an expression whose strings are to be codes of this dictionary, which has all of them.
+    ///
+    /// # Errors
+    /// As [`Scope::compile`].
+    pub(super) fn compile_coded(&self, expr: &Expr, among: Option<&Arc<Dictionary>>) -> Result<Program> {
+        let mut program = self.compile(expr)?;
+        if let Some(all) = among {
+            program.root = self.translated(expr, &program.facts, all)?;
+        }
+        Ok(program)
+    }
+
     fn facts(&self, expr: &Expr) -> Result<Facts> {
         let facts = analyse(&[expr], self.registers, self.overflow)?.0.remove(0);
         if facts.is_wide() {

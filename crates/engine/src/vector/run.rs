@@ -38,17 +38,48 @@ pub(crate) fn run(
     tuning: &Tuning,
     (cancelled, groups_max): (&AtomicBool, Option<u64>),
 ) -> Result<(RecordBatch, HostTimes)> {
+    let of = |whole_sums| run_with(fragment, tables, (info, tuning, whole_sums), (cancelled, groups_max));
+    match of(false)? {
+        Some(done) => Ok(done),
+        None => of(true)?.ok_or_else(|| EngineError::Malformed("a float without limbs".into())),
+    }
+}
+
+/// Runs a fragment with limbs for every finite float, or with those that exact sums are guessed to need; none where
+/// these were too few.
+fn run_with(
+    fragment: &Fragment,
+    tables: &[Relation],
+    how: (&DeviceInfo, &Tuning, bool),
+    (cancelled, groups_max): (&AtomicBool, Option<u64>),
+) -> Result<Option<(RecordBatch, HostTimes)>> {
     let clock = Instant::now();
-    let pipelines = plan_fragment(fragment, tables, info, tuning)?;
+    let pipelines = plan_fragment(fragment, tables, how)?;
     let plan = clock.elapsed();
     let clock = Instant::now();
     let mut joined: Vec<Option<Table>> = Vec::new();
     let mut outputs: Vec<Option<Output>> = Vec::new();
+    let mut shared: Option<Local> = None;
     for (index, pipeline) in pipelines.iter().enumerate() {
         let local = {
             let scanned = scanned(pipeline, tables, &outputs)?;
             scan(pipeline, &scanned, &joined, cancelled)?
         };
+        if matches!(&local, Local::Groups(groups) if groups.lacks_limbs) {
+            return Ok(None);
+        }
+        // The branches of a union leave one table of groups, which is the last one's.
+        let branches = fragment.branches(index);
+        let local = match shared.take() {
+            Some(earlier) => Local::merge(earlier, local),
+            None => local,
+        };
+        if index + 1 < branches.end {
+            shared = Some(local);
+            joined.push(None);
+            outputs.push(None);
+            continue;
+        }
         let output = finish(local, pipeline, &fragment.pipelines[index].sink)?;
         let (table, output) = match output {
             Output::Table(table) => (Some(table), None),
@@ -60,7 +91,7 @@ pub(crate) fn run(
     let root = outputs.pop().flatten();
     let root = root.ok_or_else(|| EngineError::Malformed("the root of a fragment gives no rows".into()))?;
     let batch = batch_of(fragment, (&pipelines, root), groups_max)?;
-    Ok((batch, HostTimes { plan, scans: clock.elapsed() }))
+    Ok(Some((batch, HostTimes { plan, scans: clock.elapsed() })))
 }
 
 /// What a pipeline scans.

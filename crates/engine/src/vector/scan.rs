@@ -11,13 +11,14 @@ use warpcube_vector::within;
 
 use super::groups::{GroupRows, Groups};
 use super::keys::{Form, Keys};
-use super::plan::{HostPipeline, HostProbe, HostSink, HostStep, Origin};
+use super::plan::{HostPipeline, HostProbe, HostSink, HostStep, Origin, UnionColumn};
 use super::program::Program;
 use super::rows::{Packed, Ranked};
 use super::tables::{NONE, Rows, Table, translate};
-use super::values::{Data, Own, Register, Selection, Slots, Value};
+use super::values::{Data, Own, Register, Selection, Slots, Value, with_slots};
 use crate::error::{EngineError, Result};
 use crate::facts::Facts;
+use crate::float_sum::FloatSum;
 use crate::ir::{JoinKind, Ty};
 use crate::plan::cells::Read;
 use crate::plan::group_values::{GroupRead, GroupValue};
@@ -83,7 +84,7 @@ impl Local {
         }
     }
 
-    fn merge(self, other: Local) -> Local {
+    pub(super) fn merge(self, other: Local) -> Local {
         match (self, other) {
             (Local::Table(mut own), Local::Table(other)) => {
                 own.append(other);
@@ -422,6 +423,7 @@ impl<'a> Worker<'a> {
                 let valid = payload.gather(&self.found[*step], &self.rows, integers, floats, may_lack);
                 target.fill(if payload.is_float { Values::Floats } else { Values::Integers }, valid);
             }
+            Origin::Computed => {}
             Origin::Mark { step } => {
                 let (found, target) = (&self.found[*step], &mut self.registers[register]);
                 self.rows.each(|row| target.buffer.integers[row] = i64::from(found[row] != NONE));
@@ -458,6 +460,7 @@ impl<'a> Worker<'a> {
                 floats[row] = match (&value.read, value.facts.ty) {
                     (GroupRead::Aggregate(output), _) if matches!(output.read, Read::Nearest(_)) => number as f64,
                     (GroupRead::Key { .. }, Ty::F32) => f32::from_bits(number as u32).into(),
+                    (_, Ty::F32) => f64::from(f64::from_bits(number as u64) as f32),
                     _ => f64::from_bits(number as u64),
                 };
             }
@@ -481,7 +484,8 @@ impl<'a> Worker<'a> {
                 }
                 self.rows = rows;
             }
-            HostSink::Groups { plan, keys, calls, cells } => {
+            HostSink::Groups { plan, keys, calls, cells, first_register } => {
+                self.compute_columns(*first_register)?;
                 let inputs = calls.iter().flat_map(|call| call.argument.iter().chain(&call.filter));
                 self.load(keys.iter().chain(inputs))?;
                 cells.iter().try_for_each(|register| self.load_register(*register))?;
@@ -489,7 +493,7 @@ impl<'a> Worker<'a> {
                 self.pack(keys, &plan.pack, &mut rows)?;
                 if let (Local::Groups(groups), Some(keys)) = (&mut self.local, &self.sink_keys) {
                     groups.enter(keys, &rows);
-                    groups.add(calls, &self.registers, &rows)?;
+                    groups.add(calls, (&self.registers, *first_register), &rows)?;
                 }
                 self.rows = rows;
             }
@@ -510,6 +514,39 @@ impl<'a> Worker<'a> {
                     packed.push((columns, &plan.pack), &self.registers, &self.rows)?;
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Computes the columns that the branches of a union share into registers from `first` on.
+    fn compute_columns(&mut self, first: usize) -> Result<()> {
+        let pipeline = self.pipeline;
+        for (position, UnionColumn { program, guard }) in pipeline.columns.iter().enumerate() {
+            self.load([program])?;
+            let guarded = guard.map(|guard| {
+                let truths = self.registers[first + guard].value();
+                self.rows.filtered(|row| truths.bits(row) != 0 && truths.is_valid(row))
+            });
+            let rows = guarded.as_ref().unwrap_or(&self.rows);
+            let mut target = std::mem::take(&mut self.registers[first + position]);
+            let value = program.evaluate(&self.registers, rows)?;
+            match &value.data {
+                Data::Integers(slots) => {
+                    with_slots!(slots, at => rows.each(|row| target.buffer.integers[row] = at(row)));
+                }
+                Data::Floats(slots) => with_slots!(slots, at => rows.each(|row| target.buffer.floats[row] = at(row))),
+            }
+            let is_null = guarded.is_some() || value.valid.is_some();
+            let valid = is_null.then(|| {
+                let mut flags = Own::new();
+                self.rows.each(|row| flags[row] = 0);
+                rows.each(|row| flags[row] = u8::from(value.is_valid(row)));
+                flags
+            });
+            // NULL has no type of its own.
+            let is_float = program.facts.ty.is_float();
+            target.fill(if is_float { Values::Floats } else { Values::Integers }, valid);
+            self.registers[first + position] = target;
         }
         Ok(())
     }
@@ -557,7 +594,11 @@ fn read_cells(read: Read, cell: impl Fn(usize) -> u64) -> i128 {
                 (false, false) => image.into(),
             }
         }
-        Read::Fixed { .. } => 0,
+        Read::Fixed { cell: first, window, infinite } => {
+            let mut sum = FloatSum::new();
+            sum.add_cells(window.first, (first..first + window.limbs).map(|limb| cell(limb) as i64), cell(infinite));
+            sum.value().to_bits().into()
+        }
     }
 }
 

@@ -115,8 +115,12 @@ impl Table {
         if several && unique != Unique::No {
             return unsupported("a join whose build side has several rows for one key, on the CPU's columns");
         }
-        let columns = rows.payload.iter().zip(&rows.valid).zip(facts);
-        let payload = columns.map(|((bits, valid), facts)| Payload::of(bits, valid, &entries, len, facts));
+        // Without a row there are no columns yet.
+        let of = |column: usize| (rows.payload.get(column).map_or(&[][..], |bits| bits), rows.valid.get(column).map_or(&[][..], |valid| valid));
+        let payload = facts.iter().enumerate().map(|(column, facts)| {
+            let (bits, valid) = of(column);
+            Payload::of(bits, valid, &entries, len, facts)
+        });
         Ok(Table { places, payload: payload.collect() })
     }
 
