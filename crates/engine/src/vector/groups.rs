@@ -76,7 +76,13 @@ impl Groups {
             }
             _ => (Numbers::Indexed(Index::new(plan.pack.words)), 0),
         };
-        Groups { plan: plan.clone(), numbers, cells: vec![0; groups * count], places: Box::new([0; ROWS]), lacks_limbs: false }
+        Groups {
+            plan: plan.clone(),
+            numbers,
+            cells: vec![0; groups * count],
+            places: Box::new([0; ROWS]),
+            lacks_limbs: false,
+        }
     }
 
     /// Finds the groups of a vector's rows.
@@ -147,7 +153,9 @@ impl Groups {
             let own = cells.iter().enumerate().filter(|(_, cell)| cell.call == Some(number));
             for (at, cell) in own.filter(|(_, cell)| !is_of_limbs(&cell.part)) {
                 match cell.part {
-                    Part::Cell(register) => self.put(at, cell.op, cell.part, Some(&registers[first_register + register].value()), taken),
+                    Part::Cell(register) => {
+                        self.put(at, cell.op, cell.part, Some(&registers[first_register + register].value()), taken)
+                    }
                     part => self.put(at, cell.op, part, value.as_ref(), taken),
                 }
             }
@@ -156,7 +164,13 @@ impl Groups {
     }
 
     /// Adds floats to the limbs of an exact sum ([`crate::FloatSum`]), and counts those that are not finite.
-    fn put_limbs(&mut self, (first, infinite): (usize, usize), window: FloatLimbs, value: &Value<'_>, rows: &Selection) {
+    fn put_limbs(
+        &mut self,
+        (first, infinite): (usize, usize),
+        window: FloatLimbs,
+        value: &Value<'_>,
+        rows: &Selection,
+    ) {
         let count = self.plan.cells.cells.len();
         let single = matches!(self.numbers, Numbers::Single);
         let (cells, places, lacks_limbs) = (&mut self.cells, &self.places, &mut self.lacks_limbs);

@@ -357,11 +357,7 @@ fn plan_probe(input: &PipelineInput<'_>, probe: &Probe, scope: &Scope<'_>) -> Re
     Ok(HostProbe { build, keys, codes, facts, pack, kind, residual })
 }
 
-fn plan_sink(
-    input: &PipelineInput<'_>,
-    sink: &Sink,
-    (scope, first_register): (&Scope<'_>, usize),
-) -> Result<HostSink> {
+fn plan_sink(input: &PipelineInput<'_>, sink: &Sink, (scope, first_register): (&Scope<'_>, usize)) -> Result<HostSink> {
     let compile = |expr: &Expr| scope.compile(expr);
     if let Sink::TopK(top) = sink {
         if input.scanned || !top.windows.is_empty() || top.first.is_some() || top.skip > 0 {

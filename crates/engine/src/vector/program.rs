@@ -36,6 +36,8 @@ enum Node {
     Null,
     /// Integers, the result within bounds where those are given.
     Arithmetic(BinaryOp, Box<[Node; 2]>, Option<Bounds>),
+    /// An integer modulo two to the power of its type's bits.
+    Wrapped(Box<Node>, Ty),
     FloatArithmetic(BinaryOp, Box<[Node; 2]>),
     Compare(BinaryOp, Box<[Node; 2]>, Order),
     And(Box<[Node; 2]>),
@@ -197,11 +199,14 @@ impl Scope<'_> {
                 self.binary(BinaryOp::Sub, &zero, inner)?
             }
             UnaryOp::Absolute if !self.facts(inner)?.ty.is_float() => {
-                let (_, raises) = crate::facts::absolute(&self.facts(inner)?)?;
-                if raises {
-                    return unsupported("magnitudes of integers that may be the smallest on the CPU's columns");
+                let facts = self.facts(inner)?;
+                let (_, raises) = crate::facts::absolute(&facts)?;
+                let least = facts.ty.bounds().map_or(i64::MIN, |(least, _)| least.max(i64::MIN.into()) as i64);
+                match raises {
+                    // The smallest integer of a type has no magnitude in it.
+                    true => Node::Absolute(Box::new(Node::Within(boxed()?, (least + 1, i64::MAX)))),
+                    false => Node::Absolute(boxed()?),
                 }
-                Node::Absolute(boxed()?)
             }
             op => Node::FloatOf(op, boxed()?),
         })
@@ -233,14 +238,16 @@ impl Scope<'_> {
             return Ok(Node::FloatArithmetic(op, pair()?));
         }
         let known = integer_arithmetic(op, &of_left, &of_right, self.overflow)?;
-        let limits = of_left.ty.bounds().filter(|_| of_left.ty != Ty::U64);
-        let Some((low, high)) = limits.filter(|_| self.overflow == Overflow::Raise || known.exact == known.facts.range)
-        else {
-            return unsupported("arithmetic of integers that may wrap on the CPU's columns");
-        };
         if known.facts.is_wide() {
             return unsupported("decimals of more than 64 bits on the CPU's columns");
         }
+        let adds = matches!(op, BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul);
+        if adds && self.overflow == Overflow::Wrap {
+            return Ok(Node::Wrapped(Box::new(Node::Arithmetic(op, pair()?, None)), of_left.ty));
+        }
+        let Some((low, high)) = of_left.ty.bounds().filter(|_| of_left.ty != Ty::U64) else {
+            return unsupported("arithmetic of integers of 64 bits without a sign on the CPU's columns");
+        };
         let bounds = (low.max(i64::MIN.into()) as i64, high.min(i64::MAX.into()) as i64);
         Ok(Node::Arithmetic(op, pair()?, known.raises.any().then_some(bounds)))
     }
@@ -398,6 +405,20 @@ impl Node {
             Node::Arithmetic(op, operands, bounds) => {
                 let [left, right] = [of(&operands[0])?, of(&operands[1])?];
                 arithmetic(*op, left, right, *bounds, rows)?
+            }
+            Node::Wrapped(inner, ty) => {
+                let inner = of(inner)?;
+                let wrapped: fn(i64) -> i64 = match ty {
+                    Ty::I8 => |value| i64::from(value as i8),
+                    Ty::I16 => |value| i64::from(value as i16),
+                    Ty::I32 => |value| i64::from(value as i32),
+                    Ty::U8 => |value| i64::from(value as u8),
+                    Ty::U16 => |value| i64::from(value as u16),
+                    Ty::U32 => |value| i64::from(value as u32),
+                    _ => return Ok(inner),
+                };
+                let values = with_slots!(inner.of_integers(), at => integers(rows, |row| wrapped(at(row))));
+                Value::integers(values, inner.valid)
             }
             Node::FloatArithmetic(op, operands) => {
                 let [left, right] = [of(&operands[0])?, of(&operands[1])?];

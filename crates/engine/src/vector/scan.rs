@@ -332,7 +332,9 @@ impl<'a> Worker<'a> {
 
     /// Probes a table of bits by offsets of a column, without computing keys; false where keys are no such offsets.
     fn probe_by_offset(&mut self, number: usize, probe: &HostProbe, table: &Table) -> bool {
-        let ([key], Some(low), Some(bits)) = (&probe.keys[..], probe.pack.only_low(), table.bits()) else { return false };
+        let ([key], Some(low), Some(bits)) = (&probe.keys[..], probe.pack.only_low(), table.bits()) else {
+            return false;
+        };
         let Some(register) = key.register().filter(|_| probe.codes[0].is_none() && probe.residual.is_none()) else {
             return false;
         };

@@ -116,7 +116,12 @@ impl Table {
             return unsupported("a join whose build side has several rows for one key, on the CPU's columns");
         }
         // Without a row there are no columns yet.
-        let of = |column: usize| (rows.payload.get(column).map_or(&[][..], |bits| bits), rows.valid.get(column).map_or(&[][..], |valid| valid));
+        let of = |column: usize| {
+            (
+                rows.payload.get(column).map_or(&[][..], |bits| bits),
+                rows.valid.get(column).map_or(&[][..], |valid| valid),
+            )
+        };
         let payload = facts.iter().enumerate().map(|(column, facts)| {
             let (bits, valid) = of(column);
             Payload::of(bits, valid, &entries, len, facts)

@@ -6,7 +6,7 @@ use crate::random::generator::Generator;
 use crate::support::*;
 
 /// Random fragments of the test.
-const SEEDS: u64 = 600;
+const SEEDS: u64 = 300;
 
 #[test]
 fn random_fragments_equal_the_interpreter_on_the_cpu() {
@@ -24,6 +24,5 @@ fn random_fragments_equal_the_interpreter_on_the_cpu() {
     let mut kinds: Vec<(usize, &str)> =
         refused.chunk_by(|one, other| one == other).map(|run| (run.len(), &*run[0])).collect();
     kinds.sort();
-    assert!(taken * 2 > SEEDS, "{taken} of {SEEDS} taken; refused: {kinds:#?}");
-    println!("{taken} of {SEEDS} taken; refused: {kinds:#?}");
+    assert!(taken * 20 > SEEDS * 19, "{taken} of {SEEDS} taken; refused: {kinds:#?}");
 }
