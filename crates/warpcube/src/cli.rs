@@ -75,7 +75,7 @@ pub(crate) struct RunArgs {
 /// What holds for every command.
 #[derive(Debug, Args)]
 pub(crate) struct CommonArgs {
-    /// The device: auto, cuda, cuda:N or cpu
+    /// The device: auto, cuda, cuda:N, cpu or columns
     #[arg(long, global = true, value_name = "DEVICE")]
     pub(crate) device: Option<String>,
     /// Set a setting, such as warpcube.timeout=30s; may be given several times

@@ -13,7 +13,10 @@ const LAYERS: [(&str, &[&[&str]]); 6] = [
         "gpu",
         &[
             &["error", "program", "threads", "trust"],
-            &["backend", "emulated", "cuda", "pool", "modules", "compile", "device", "buffer", "launch", "event"],
+            &[
+                "backend", "emulated", "cuda", "pool", "modules", "compile", "device", "buffer", "launch", "event",
+                "host",
+            ],
             &["cancel", "recording"],
             &["stream"],
             &["prims"],
@@ -37,7 +40,8 @@ const LAYERS: [(&str, &[&[&str]]); 6] = [
             &["lookup", "dictionaries"],
             &["facts"],
             &["plan"],
-            &["codegen"],
+            &["result"],
+            &["codegen", "vector"],
             &["exec"],
         ],
     ),

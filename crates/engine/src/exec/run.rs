@@ -159,8 +159,8 @@ impl Engine {
     ) -> Result<(RecordBatch, RunReport)> {
         let nothing = |_: &[Relation]| Ok::<_, EngineError>(0);
         let pinned: Pinned = self.residency.admit(requests, &options.limits, nothing)?;
-        let (info, cancelled) = (self.device().info(), &options.limits.cancelled);
-        let asked = (&**cancelled, options.groups_max);
+        let is_cancelled = || options.cancel.is_thrown() || options.limits.cancelled.load(Ordering::Relaxed);
+        let (info, asked) = (self.device().info(), (&is_cancelled as &_, options.groups_max));
         let (batch, times) = vector::run::run(fragment, &pinned.tables, info, &self.tuning, asked)?;
         let rows = batch.num_rows() as u64;
         let mut report =

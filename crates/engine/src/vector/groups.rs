@@ -44,6 +44,8 @@ pub(super) struct Groups {
     places: Box<[u32; ROWS]>,
     /// Whether a float had bits outside of the limbs of its exact sum.
     pub(super) lacks_limbs: bool,
+    /// Rows that have come.
+    rows_in: u64,
 }
 
 /// Checks that the cells of a plan are kept here.
@@ -82,6 +84,7 @@ impl Groups {
             cells: vec![0; groups * count],
             places: Box::new([0; ROWS]),
             lacks_limbs: false,
+            rows_in: 0,
         }
     }
 
@@ -118,6 +121,7 @@ impl Groups {
         rows: &Selection,
     ) -> Result<()> {
         let plan = self.plan.clone();
+        self.rows_in += rows.len() as u64;
         let cells = &plan.cells.cells;
         for (at, cell) in cells.iter().enumerate().filter(|(_, cell)| cell.call.is_none()) {
             if let Part::Cell(register) = cell.part {
@@ -268,6 +272,7 @@ impl Groups {
     pub(super) fn merge(&mut self, other: Groups) {
         let plan = self.plan.clone();
         self.lacks_limbs |= other.lacks_limbs;
+        self.rows_in += other.rows_in;
         let ops: Vec<CellOp> = plan.cells.cells.iter().map(|cell| cell.op).collect();
         let join = |own: &mut [u64], other: &[u64]| {
             for ((own, other), op) in own.iter_mut().zip(other).zip(&ops) {
@@ -293,6 +298,11 @@ impl Groups {
             }
             _ => join_all(&mut self.cells, &other.cells, count, join),
         }
+    }
+
+    /// Whether more rows have come than the cells hold the sums of.
+    pub(super) fn overflows(&self) -> bool {
+        self.plan.cells.matches_max.is_some_and(|most| self.rows_in > most)
     }
 
     /// The groups as rows of words: those of the key, then the cells.

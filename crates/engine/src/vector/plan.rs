@@ -1,6 +1,7 @@
 //! What the CPU does of a fragment: its pipelines as they are planned for a device, with their steps and sinks as
 //! programs.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use warpcube_column::{Dictionary, Relation};
@@ -25,7 +26,7 @@ use crate::plan::ready::{malformed, over_output, unique};
 use crate::plan::row_layout::RowLayout;
 use crate::plan::rows::ResultPlan;
 use crate::plan::sink::SinkPlan;
-use crate::plan::table::{TablePlan, Tables, Unique, table};
+use crate::plan::table::{TablePlan, Tables, table};
 use crate::plan::union::{self, Member, Union};
 use crate::plan::unread::without_unread;
 use crate::plan::view::{ColumnView, View, of_table};
@@ -52,6 +53,29 @@ pub(super) struct UnionColumn {
 }
 
 impl HostPipeline {
+    /// Notes what is read behind each probe.
+    fn with_reads(mut self) -> HostPipeline {
+        let mut read: BTreeSet<usize> = self.sink.registers().collect();
+        read.extend(self.columns.iter().flat_map(|column| &column.program.registers));
+        for step in (0..self.steps.len()).rev() {
+            let is_there = |register: &usize| match &self.registers[*register] {
+                Origin::Column(_) | Origin::Value(_) => true,
+                Origin::Payload { step: of, .. } | Origin::Mark { step: of } => *of < step,
+                Origin::Computed => false,
+            };
+            let behind = read.iter().copied().filter(is_there).collect();
+            match &mut self.steps[step] {
+                HostStep::Range { column, .. } => drop(read.insert(*column)),
+                HostStep::Filter(program) => read.extend(&program.registers),
+                HostStep::Probe(probe) => {
+                    probe.read_behind = behind;
+                    read.extend(probe.keys.iter().chain(&probe.residual).flat_map(|program| &program.registers));
+                }
+            }
+        }
+        self
+    }
+
     /// A scan of groups whose registers are these, without a sink of its own.
     pub(super) fn of_values(registers: Vec<Origin>) -> HostPipeline {
         let sink =
@@ -98,6 +122,10 @@ pub(super) struct HostProbe {
     pub(super) pack: KeyPack,
     pub(super) kind: JoinKind,
     pub(super) residual: Option<Program>,
+    /// Whether a row may have several matches whose payload is read.
+    pub(super) several: bool,
+    /// The registers that are read behind it, of those that are there before it.
+    pub(super) read_behind: Vec<usize>,
 }
 
 #[derive(Debug)]
@@ -108,6 +136,36 @@ pub(super) enum HostSink {
     Rows { plan: Arc<ResultPlan>, columns: Vec<Program>, limit: Option<u64> },
 }
 
+impl HostSink {
+    /// The registers that it reads.
+    fn registers(&self) -> impl Iterator<Item = usize> {
+        let (mut programs, mut cells): (Vec<&Program>, &[usize]) = (Vec::new(), &[]);
+        match self {
+            HostSink::Table { keys, payload, .. } => programs.extend(keys.iter().chain(payload)),
+            HostSink::Groups { keys, calls, cells: scanned, .. } => {
+                programs.extend(keys);
+                programs.extend(calls.iter().flat_map(|call| call.argument.iter().chain(&call.filter)));
+                cells = scanned;
+            }
+            HostSink::First { keys, outputs, .. } => {
+                programs.extend(keys.iter().map(|key| &key.value).chain(outputs));
+            }
+            HostSink::Rows { columns, .. } => programs.extend(columns),
+        }
+        let read: Vec<usize> = programs.into_iter().flat_map(|program| &program.registers).copied().collect();
+        read.into_iter().chain(cells.to_vec())
+    }
+}
+
+/// What a run may find to be otherwise.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct HostGuesses {
+    /// A bit a pipeline whose table has several rows for a key.
+    pub(super) several: u32,
+    /// Whether exact sums of floats keep limbs for every finite value.
+    pub(super) whole_sums: bool,
+}
+
 /// Plans a fragment over columns in host memory.
 ///
 /// # Errors
@@ -115,7 +173,7 @@ pub(super) enum HostSink {
 pub(super) fn plan_fragment(
     fragment: &Fragment,
     tables: &[Relation],
-    (info, tuning, whole_sums): (&DeviceInfo, &Tuning, bool),
+    (info, tuning, guesses): (&DeviceInfo, &Tuning, HostGuesses),
 ) -> Result<Vec<HostPipeline>> {
     let fragment = without_unread(fragment);
     let count = fragment.pipelines.len();
@@ -150,8 +208,8 @@ pub(super) fn plan_fragment(
             chunk_rows: &scanned.chunks,
             skips: false,
             tables: &built,
-            unique: unique(&fragment, index, 0),
-            several: false,
+            unique: unique(&fragment, index, guesses.several),
+            several: guesses.several.checked_shr(index as u32).unwrap_or(0) & 1 != 0,
             determined: &[],
             result: if branches.end == count { &fragment.result } else { &[] },
             scanned: fragment.pipelines.iter().any(|other| other.source == Source::Output(branches.end - 1)),
@@ -164,7 +222,7 @@ pub(super) fn plan_fragment(
             growth: 0,
             behind: false,
             seed: 0,
-            whole_sums,
+            whole_sums: guesses.whole_sums,
             failed_thresholds: 0,
             many_sorted: true,
             overflow: fragment.overflow,
@@ -281,7 +339,7 @@ fn plan_pipeline(input: &PipelineInput<'_>, scanned: &View<'_>, facts: &[Option<
     let source = pipeline.source;
     let Some(Branch { union, number, .. }) = input.branch else {
         let sink = plan_sink(input, &pipeline.sink, (&scope, 0))?;
-        return Ok(HostPipeline { source, registers, steps, columns: Vec::new(), sink });
+        return Ok(HostPipeline { source, registers, steps, columns: Vec::new(), sink }.with_reads());
     };
     // The sink of a union reads columns behind the registers of each branch.
     let first = registers.len();
@@ -310,7 +368,7 @@ fn plan_pipeline(input: &PipelineInput<'_>, scanned: &View<'_>, facts: &[Option<
     let sink = Sink::Aggregate { groups, aggregates: aggregates.collect() };
     let scope = Scope { registers: &all, overflow: input.overflow };
     let sink = plan_sink(input, &sink, (&scope, first))?;
-    Ok(HostPipeline { source, registers, steps, columns, sink })
+    Ok(HostPipeline { source, registers, steps, columns, sink }.with_reads())
 }
 
 /// A comparison of a column without NULLs and a constant as a range.
@@ -349,12 +407,13 @@ fn plan_probe(input: &PipelineInput<'_>, probe: &Probe, scope: &Scope<'_>) -> Re
         None => key.facts.clone(),
     });
     let facts = facts.collect();
-    if probe.residual.is_some() && built.unique == Unique::No {
-        return unsupported("residuals of joins with several matches on the CPU's columns");
+    let several = built.matches.is_some();
+    if several && probe.residual.is_some() && probe.kind == JoinKind::Left {
+        return unsupported("conditions of outer joins with several matches on the CPU's columns");
     }
     let residual = probe.residual.as_ref().map(|residual| scope.compile(residual)).transpose()?;
     let (build, kind, pack) = (probe.build, probe.kind, built.pack.clone());
-    Ok(HostProbe { build, keys, codes, facts, pack, kind, residual })
+    Ok(HostProbe { build, keys, codes, facts, pack, kind, residual, several, read_behind: Vec::new() })
 }
 
 fn plan_sink(input: &PipelineInput<'_>, sink: &Sink, (scope, first_register): (&Scope<'_>, usize)) -> Result<HostSink> {

@@ -1,19 +1,19 @@
 //! A fragment from the columns in host memory to its batch.
 
-use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use arrow::record_batch::RecordBatch;
 use warpcube_column::{ColumnVectors, Relation};
 use warpcube_gpu::DeviceInfo;
 
-use super::plan::{HostPipeline, HostSink, computed, plan_fragment};
+use super::plan::{HostGuesses, HostPipeline, HostSink, computed, plan_fragment};
 use super::rows::lay_out;
 use super::scan::{Local, Output, Scanned, over_groups, scan};
-use super::tables::Table;
+use super::tables::{PerKey, Table};
 use crate::error::{EngineError, Result, unsupported};
 use crate::facts::{Facts, Texts};
 use crate::ir::{Fragment, Sink, Source};
+use crate::plan::table::Unique;
 use crate::result::{Rows, batch, laid_out_batch, rows_batch};
 use crate::tuning::Tuning;
 
@@ -30,29 +30,33 @@ pub(crate) struct HostTimes {
 ///
 /// # Errors
 /// Unsupported for what is not done here, evaluation errors, [`GpuError::Cancelled`](warpcube_gpu::GpuError::Cancelled)
-/// once the flag is set.
+/// once the run is cancelled.
 pub(crate) fn run(
     fragment: &Fragment,
     tables: &[Relation],
     info: &DeviceInfo,
     tuning: &Tuning,
-    (cancelled, groups_max): (&AtomicBool, Option<u64>),
+    (is_cancelled, groups_max): (&(dyn Fn() -> bool + Sync), Option<u64>),
 ) -> Result<(RecordBatch, HostTimes)> {
-    let of = |whole_sums| run_with(fragment, tables, (info, tuning, whole_sums), (cancelled, groups_max));
-    match of(false)? {
-        Some(done) => Ok(done),
-        None => of(true)?.ok_or_else(|| EngineError::Malformed("a float without limbs".into())),
+    let mut guesses = HostGuesses::default();
+    loop {
+        match run_with(fragment, tables, (info, tuning, guesses), (is_cancelled, groups_max))? {
+            Ok(done) => return Ok(done),
+            Err(found) if found.several == guesses.several && found.whole_sums == guesses.whole_sums => {
+                return Err(EngineError::Malformed("a guess that is found wrong again".into()));
+            }
+            Err(found) => guesses = found,
+        }
     }
 }
 
-/// Runs a fragment with limbs for every finite float, or with those that exact sums are guessed to need; none where
-/// these were too few.
+/// Runs a fragment by some guesses; the inner error is what they should be.
 fn run_with(
     fragment: &Fragment,
     tables: &[Relation],
-    how: (&DeviceInfo, &Tuning, bool),
-    (cancelled, groups_max): (&AtomicBool, Option<u64>),
-) -> Result<Option<(RecordBatch, HostTimes)>> {
+    how: (&DeviceInfo, &Tuning, HostGuesses),
+    (is_cancelled, groups_max): (&(dyn Fn() -> bool + Sync), Option<u64>),
+) -> Result<std::result::Result<(RecordBatch, HostTimes), HostGuesses>> {
     let clock = Instant::now();
     let pipelines = plan_fragment(fragment, tables, how)?;
     let plan = clock.elapsed();
@@ -63,10 +67,10 @@ fn run_with(
     for (index, pipeline) in pipelines.iter().enumerate() {
         let local = {
             let scanned = scanned(pipeline, tables, &outputs)?;
-            scan(pipeline, &scanned, &joined, cancelled)?
+            scan(pipeline, &scanned, &joined, is_cancelled)?
         };
         if matches!(&local, Local::Groups(groups) if groups.lacks_limbs) {
-            return Ok(None);
+            return Ok(Err(HostGuesses { whole_sums: true, ..how.2 }));
         }
         // The branches of a union leave one table of groups, which is the last one's.
         let branches = fragment.branches(index);
@@ -80,7 +84,10 @@ fn run_with(
             outputs.push(None);
             continue;
         }
-        let output = finish(local, pipeline, &fragment.pipelines[index].sink)?;
+        let Some(output) = finish(local, pipeline, &fragment.pipelines[index].sink)? else {
+            let bit = 1u32.checked_shl(index as u32).unwrap_or(0);
+            return Ok(Err(HostGuesses { several: how.2.several | bit, ..how.2 }));
+        };
         let (table, output) = match output {
             Output::Table(table) => (Some(table), None),
             output => (None, Some(output)),
@@ -91,7 +98,7 @@ fn run_with(
     let root = outputs.pop().flatten();
     let root = root.ok_or_else(|| EngineError::Malformed("the root of a fragment gives no rows".into()))?;
     let batch = batch_of(fragment, (&pipelines, root), groups_max)?;
-    Ok(Some((batch, HostTimes { plan, scans: clock.elapsed() })))
+    Ok(Ok((batch, HostTimes { plan, scans: clock.elapsed() })))
 }
 
 /// What a pipeline scans.
@@ -111,12 +118,23 @@ fn scanned<'a>(pipeline: &HostPipeline, tables: &'a [Relation], outputs: &'a [Op
     }
 }
 
-fn finish(local: Local, pipeline: &HostPipeline, sink: &Sink) -> Result<Output> {
-    Ok(match (local, &pipeline.sink, sink) {
+/// What a sink has become; none where a table has several rows for a key, which was guessed to have one.
+fn finish(local: Local, pipeline: &HostPipeline, sink: &Sink) -> Result<Option<Output>> {
+    Ok(Some(match (local, &pipeline.sink, sink) {
         (Local::Table(rows), HostSink::Table { plan, .. }, Sink::Build { .. }) => {
             let facts: Vec<Facts> = plan.payload.iter().map(|column| column.facts.clone()).collect();
-            Output::Table(Table::of(rows, &plan.pack, &facts, plan.unique)?)
+            let per_key = match plan.unique {
+                _ if plan.matches.is_some() => PerKey::All,
+                Unique::Always => PerKey::One,
+                Unique::Guessed(_) => PerKey::Guessed,
+                Unique::No => PerKey::Any,
+            };
+            match Table::of(rows, &plan.pack, &facts, per_key)? {
+                Some(table) => Output::Table(table),
+                None => return Ok(None),
+            }
         }
+        (Local::Groups(groups), _, _) if groups.overflows() => return Err(EngineError::Evaluation("an overflow")),
         (Local::Groups(groups), HostSink::Groups { plan, .. }, _) => Output::Groups(groups.rows(), plan.clone()),
         (Local::First(ranked), HostSink::First { row, k, .. }, _) => {
             let (words, count) = ranked.first(*k, row.words()).into_rows();
@@ -129,7 +147,7 @@ fn finish(local: Local, pipeline: &HostPipeline, sink: &Sink) -> Result<Output> 
             Output::Rows(words, count)
         }
         _ => return Err(EngineError::Malformed("a sink of another kind".into())),
-    })
+    }))
 }
 
 /// The batch of the last pipeline's rows.

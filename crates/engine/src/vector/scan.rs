@@ -2,7 +2,7 @@
 //! sink.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use warpcube_column::{ColumnVectors, VECTOR_ROWS as ROWS, Values, rows_of_places};
@@ -110,12 +110,12 @@ impl Local {
 /// Runs a pipeline on all threads of the pool.
 ///
 /// # Errors
-/// Evaluation errors of rows; [`GpuError::Cancelled`] once the flag is set.
+/// Evaluation errors of rows; [`GpuError::Cancelled`] once the run is cancelled.
 pub(super) fn scan(
     pipeline: &HostPipeline,
     scanned: &Scanned<'_>,
     tables: &[Option<Table>],
-    cancelled: &AtomicBool,
+    is_cancelled: &(dyn Fn() -> bool + Sync),
 ) -> Result<Local> {
     let morsels = scanned.morsels();
     let (next, taken) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -123,7 +123,7 @@ pub(super) fn scan(
     let work = |_: usize| {
         let mut worker = Worker::new(pipeline, scanned, tables);
         while let Some(morsel) = morsels.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if cancelled.load(Ordering::Relaxed) {
+            if is_cancelled() {
                 return Err(GpuError::Cancelled.into());
             }
             if let HostSink::Rows { limit: Some(limit), .. } = &pipeline.sink
@@ -162,6 +162,22 @@ struct Worker<'a> {
     vector: usize,
     /// Whether a sum of a group has left its type.
     raises: bool,
+    /// Whether places are those of rows with their matches.
+    is_multiplied: bool,
+}
+
+/// Rows with their matches, for a vector of their own.
+struct Pairs {
+    from: Box<[u16; ROWS]>,
+    entries: Box<[u32; ROWS]>,
+    len: usize,
+}
+
+impl Pairs {
+    fn push(&mut self, row: usize, entry: u32) {
+        (self.from[self.len], self.entries[self.len]) = (row as u16, entry);
+        self.len += 1;
+    }
 }
 
 impl<'a> Worker<'a> {
@@ -191,6 +207,7 @@ impl<'a> Worker<'a> {
             chunk: 0,
             vector: 0,
             raises: false,
+            is_multiplied: false,
         }
     }
 
@@ -209,17 +226,15 @@ impl<'a> Worker<'a> {
                 Scanned::Groups { .. } => self.rows.start_in_order(morsel.rows - vector * ROWS),
             }
             let row = morsel.row + ((vector - morsel.first) * ROWS) as u64;
-            self.steps()?;
-            if !self.rows.is_empty() {
-                self.sink(row)?;
-            }
+            self.steps(0, row)?;
         }
         Ok(())
     }
 
-    fn steps(&mut self) -> Result<()> {
+    /// Takes the rows through the steps from `first` on and to the sink; `row` is the number of the vector's first row.
+    fn steps(&mut self, first: usize, row: u64) -> Result<()> {
         let pipeline = self.pipeline;
-        for (number, step) in pipeline.steps.iter().enumerate() {
+        for (number, step) in pipeline.steps.iter().enumerate().skip(first) {
             match step {
                 HostStep::Range { column, low, high } => self.range(*column, *low, *high),
                 HostStep::Filter(program) => {
@@ -227,13 +242,83 @@ impl<'a> Worker<'a> {
                     let truths = program.evaluate(&self.registers, &self.rows)?;
                     self.rows.retain(|row| truths.bits(row) != 0 && truths.is_valid(row));
                 }
-                HostStep::Probe(probe) => self.probe(number, probe)?,
+                HostStep::Probe(probe) => {
+                    self.probe(number, probe)?;
+                    if probe.several && matches!(probe.kind, JoinKind::Inner | JoinKind::Left) {
+                        let pairs = Pairs { from: Box::new([0; ROWS]), entries: Box::new([NONE; ROWS]), len: 0 };
+                        return self.multiply(pairs, number, probe, &mut |worker| worker.steps(number + 1, row));
+                    }
+                }
             }
             if self.rows.is_empty() {
                 return Ok(());
             }
         }
+        self.sink(row)
+    }
+
+    /// Calls `visit` for rows and their matches in vectors of their own, with the registers that are read behind the
+    /// probe. No row goes on here.
+    fn multiply(
+        &mut self,
+        mut pairs: Pairs,
+        number: usize,
+        probe: &HostProbe,
+        visit: &mut dyn FnMut(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        let Some(table) = self.tables.get(probe.build).and_then(Option::as_ref) else {
+            return Err(EngineError::Malformed("a probe of no table".into()));
+        };
+        for register in &probe.read_behind {
+            self.load_register(*register)?;
+        }
+        let mut places = Vec::with_capacity(self.rows.len());
+        self.rows.each(|row| places.push(row));
+        let found = self.found[number].clone();
+        for row in places {
+            let matches = table.rows_of(found[row]);
+            if matches.is_empty() && probe.kind == JoinKind::Left {
+                pairs.push(row, NONE);
+                self.flush(&mut pairs, number, probe, false, visit)?;
+            }
+            for entry in matches {
+                pairs.push(row, entry);
+                self.flush(&mut pairs, number, probe, false, visit)?;
+            }
+        }
+        self.flush(&mut pairs, number, probe, true, visit)?;
+        self.rows.start_in_order(0);
         Ok(())
+    }
+
+    /// Visits a full vector of pairs, or all that are left.
+    fn flush(
+        &mut self,
+        pairs: &mut Pairs,
+        number: usize,
+        probe: &HostProbe,
+        all: bool,
+        visit: &mut dyn FnMut(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        if pairs.len == 0 || pairs.len < ROWS && !all {
+            return Ok(());
+        }
+        let mut own: Vec<Register> = self.registers.iter().map(|_| Register::default()).collect();
+        for register in &probe.read_behind {
+            own[*register].gather(&self.registers[*register], &pairs.from[..pairs.len]);
+        }
+        std::mem::swap(&mut self.registers, &mut own);
+        std::mem::swap(&mut self.found[number], &mut pairs.entries);
+        let rows = std::mem::take(&mut self.rows);
+        self.rows.start_in_order(pairs.len);
+        let depth = std::mem::replace(&mut self.is_multiplied, true);
+        let visited = visit(self);
+        self.is_multiplied = depth;
+        self.rows = rows;
+        std::mem::swap(&mut self.found[number], &mut pairs.entries);
+        self.registers = own;
+        pairs.len = 0;
+        visited
     }
 
     /// Leaves the rows whose integer of a column lies within bounds.
@@ -300,6 +385,11 @@ impl<'a> Worker<'a> {
         }
         table.find(keys, &candidates, found);
         drop(values);
+        if let Some(residual) = &probe.residual
+            && probe.several
+        {
+            return self.probe_several(number, probe, residual, candidates);
+        }
         if let Some(residual) = &probe.residual {
             let mut matched = candidates;
             matched.retain(|row| self.found[number][row] != NONE);
@@ -321,13 +411,78 @@ impl<'a> Worker<'a> {
                 }
             }
         }
+        self.keep(number, probe.kind);
+        Ok(())
+    }
+
+    /// Finds the rows of which any match meets a condition.
+    fn probe_several(
+        &mut self,
+        number: usize,
+        probe: &HostProbe,
+        residual: &Program,
+        candidates: Selection,
+    ) -> Result<()> {
+        let mut hits = Box::new([0u8; ROWS]);
+        let mut matched = candidates;
+        matched.retain(|row| self.found[number][row] != NONE);
+        let rows = std::mem::replace(&mut self.rows, matched);
+        let Some(table) = self.tables.get(probe.build).and_then(Option::as_ref) else {
+            return Err(EngineError::Malformed("a probe of no table".into()));
+        };
+        let is_own = |register: &usize| matches!(self.pipeline.registers[*register], Origin::Payload { step, .. } if step == number);
+        let read: Vec<usize> = residual.registers.iter().copied().filter(|register| !is_own(register)).collect();
+        for register in &read {
+            self.load_register(*register)?;
+        }
+        let mut places = Vec::with_capacity(self.rows.len());
+        self.rows.each(|row| places.push(row));
+        let pairs = places.iter().flat_map(|row| table.rows_of(self.found[number][*row]).map(|entry| (*row, entry)));
+        let pairs: Vec<(usize, u32)> = pairs.collect();
+        let parent = std::mem::take(&mut self.registers);
+        let found = self.found[number].clone();
+        let mut outcome = Ok(());
+        for pairs in pairs.chunks(ROWS) {
+            let from: Vec<u16> = pairs.iter().map(|(row, _)| *row as u16).collect();
+            self.registers = parent.iter().map(|_| Register::default()).collect();
+            read.iter().for_each(|register| self.registers[*register].gather(&parent[*register], &from));
+            pairs.iter().enumerate().for_each(|(place, (_, entry))| self.found[number][place] = *entry);
+            self.rows.start_in_order(pairs.len());
+            outcome = self.load([residual]).and_then(|()| {
+                let truths = residual.evaluate(&self.registers, &self.rows)?;
+                for (place, (row, _)) in pairs.iter().enumerate() {
+                    hits[*row] |= u8::from(truths.bits(place) != 0 && truths.is_valid(place));
+                }
+                Ok(())
+            });
+            if outcome.is_err() {
+                break;
+            }
+        }
+        self.registers = parent;
+        self.rows = rows;
+        self.found[number] = found;
+        for register in &read {
+            match self.pipeline.registers[*register] {
+                Origin::Column(_) => self.registers[*register].forget_selected(),
+                _ => self.registers[*register].clear(),
+            }
+        }
+        outcome?;
+        let found = &mut self.found[number];
+        self.rows.each(|row| found[row] = if hits[row] != 0 { 0 } else { NONE });
+        self.keep(number, probe.kind);
+        Ok(())
+    }
+
+    /// Leaves the rows that a probe keeps.
+    fn keep(&mut self, number: usize, kind: JoinKind) {
         let found = &self.found[number];
-        match probe.kind {
+        match kind {
             JoinKind::Inner | JoinKind::Semi => self.rows.retain(|row| found[row] != NONE),
             JoinKind::Anti => self.rows.retain(|row| found[row] == NONE),
             JoinKind::Left | JoinKind::Mark => {}
         }
-        Ok(())
     }
 
     /// Probes a table of bits by offsets of a column, without computing keys; false where keys are no such offsets.
@@ -503,6 +658,8 @@ impl<'a> Worker<'a> {
                 self.load(keys.iter().map(|key| &key.value).chain(outputs))?;
                 if let Local::First(ranked) = &mut self.local {
                     let number = |place: usize| match self.scanned {
+                        // Matches of a row have no number of their own.
+                        _ if self.is_multiplied => first,
                         Scanned::Table { .. } => first + u64::from(rows_of_places()[place]),
                         Scanned::Groups { .. } => first + place as u64,
                     };

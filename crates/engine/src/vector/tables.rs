@@ -1,5 +1,7 @@
 //! Tables that pipelines build and others probe: by key where keys are dense, else by an index of keys.
 
+use std::ops::Range;
+
 use warpcube_column::VECTOR_ROWS as ROWS;
 
 use super::keys::{Index, Keys};
@@ -7,7 +9,6 @@ use super::values::{Data, Own, Selection, Value, with_slots};
 use crate::error::{Result, unsupported};
 use crate::facts::Facts;
 use crate::plan::keys::KeyPack;
-use crate::plan::table::Unique;
 
 /// Most keys a row of the table for which it is indexed by key, and those that it is in any case.
 const DIRECT_KEYS_A_ROW: u64 = 16;
@@ -82,21 +83,36 @@ enum Places {
 #[derive(Debug)]
 pub(super) struct Table {
     places: Places,
+    /// Where the rows of each key begin, and where the last one's end, if keys may have several.
+    starts: Option<Vec<u32>>,
     pub(super) payload: Vec<Payload>,
 }
 
+/// How many rows the keys of a table may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PerKey {
+    /// One; several are refused.
+    One,
+    /// One as it is guessed.
+    Guessed,
+    /// Any number, of which no probe reads the payload.
+    Any,
+    /// Any number, each with its payload.
+    All,
+}
+
 impl Table {
-    /// The table of these rows.
+    /// The table of these rows; none if several have a key, which were guessed to have one each.
     ///
     /// # Errors
     /// Unsupported if several rows have a key where a probe takes one.
-    pub(super) fn of(rows: Rows, pack: &KeyPack, facts: &[Facts], unique: Unique) -> Result<Table> {
+    pub(super) fn of(rows: Rows, pack: &KeyPack, facts: &[Facts], per_key: PerKey) -> Result<Option<Table>> {
         let count = rows.keys.len() / pack.words;
         let is_direct = pack.words == 1 && pack.domain <= DIRECT_KEYS.max(DIRECT_KEYS_A_ROW * count as u64);
         let mut several = false;
         // The entry of each row.
-        let entries: Vec<u32>;
-        let (places, len) = if is_direct {
+        let mut entries: Vec<u32>;
+        let (places, mut len) = if is_direct {
             let mut bits = vec![0u64; (pack.domain as usize).div_ceil(64).max(1)];
             for key in &rows.keys {
                 let (word, bit) = (*key as usize / 64, 1 << (key % 64));
@@ -112,9 +128,26 @@ impl Table {
             let len = index.len();
             (Places::Indexed(index), len)
         };
-        if several && unique != Unique::No {
-            return unsupported("a join whose build side has several rows for one key, on the CPU's columns");
+        match per_key {
+            PerKey::One if several => {
+                return unsupported("a join whose build side has several rows for one key, on the CPU's columns");
+            }
+            PerKey::Guessed if several => return Ok(None),
+            _ => {}
         }
+        let starts = (per_key == PerKey::All).then(|| {
+            // Rows of a key lie side by side, in the order in which they came.
+            let mut starts = vec![0u32; len + 1];
+            entries.iter().for_each(|entry| starts[*entry as usize + 1] += 1);
+            (0..len).for_each(|entry| starts[entry + 1] += starts[entry]);
+            let mut next = starts.clone();
+            for entry in &mut entries {
+                let place = &mut next[*entry as usize];
+                (*entry, *place) = (*place, *place + 1);
+            }
+            len = count;
+            starts
+        });
         // Without a row there are no columns yet.
         let of = |column: usize| {
             (
@@ -126,7 +159,16 @@ impl Table {
             let (bits, valid) = of(column);
             Payload::of(bits, valid, &entries, len, facts)
         });
-        Ok(Table { places, payload: payload.collect() })
+        Ok(Some(Table { payload: payload.collect(), places, starts }))
+    }
+
+    /// The entries of the rows of a key, by what [`Table::find`] has found; those of one row each if keys have no more.
+    pub(super) fn rows_of(&self, found: u32) -> Range<u32> {
+        match &self.starts {
+            Some(starts) if found != NONE => starts[found as usize]..starts[found as usize + 1],
+            None if found != NONE => found..found + 1,
+            _ => 0..0,
+        }
     }
 
     /// The bits of keys, where entries are found by key.

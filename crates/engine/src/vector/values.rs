@@ -190,6 +190,27 @@ impl Register {
         }
     }
 
+    /// Takes the values that another register has at these places.
+    pub(super) fn gather(&mut self, other: &Register, from: &[u16]) {
+        let is_float = other.values == Some(Values::Floats);
+        match is_float {
+            true => {
+                let floats = self.buffer.floats.iter_mut().zip(from);
+                floats.for_each(|(to, from)| *to = other.buffer.floats[usize::from(*from) % ROWS]);
+            }
+            false => {
+                let integers = self.buffer.integers.iter_mut().zip(from);
+                integers.for_each(|(to, from)| *to = other.buffer.integers[usize::from(*from) % ROWS]);
+            }
+        }
+        let valid = other.valid.as_ref().map(|valid| {
+            let mut flags = Own::new();
+            flags.iter_mut().zip(from).for_each(|(to, from)| *to = valid[usize::from(*from) % ROWS]);
+            flags
+        });
+        self.fill(if is_float { Values::Floats } else { Values::Integers }, valid);
+    }
+
     /// The values; offsets have been widened.
     pub(super) fn value(&self) -> Value<'_> {
         let data = match self.values {
