@@ -131,7 +131,8 @@ impl DevicePlanner {
         }
         let mut facts = self.facts(plan, state, &settings).await?;
         // Under a device that is named, columns are loaded whatever the estimate.
-        let factor = (!matches!(settings.database.device, DeviceChoice::Cuda(_))).then_some(settings.load_factor);
+        let is_named = matches!(settings.database.device, DeviceChoice::Cuda(_) | DeviceChoice::Columns);
+        let factor = (!is_named).then_some(settings.load_factor);
         let loads = (load_threads(&settings), settings.encoding != Encoding::Plain, settings.dictionary_limit);
         let placing = auto.then(|| Arc::new(Placing::new(&self.context.ledger, engine, loads, factor)));
         facts.placer = placing.clone().map(|placing| placing as Arc<dyn Placer>);

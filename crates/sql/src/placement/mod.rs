@@ -247,8 +247,10 @@ impl Placer for Placing {
         let over_derived = self.engine.as_ref().and_then(|engine| lowered.over_derived(engine.residency(), limit));
         let runs = over_derived.as_deref().unwrap_or(&lowered);
         let passes = self.passes(runs);
-        let costs = Costs::of(&passes, self.machine(&passes));
-        let groups_max = costs.groups_max(lowered.finish.len());
+        let machine = self.machine(&passes);
+        let costs = Costs::of(&passes, machine);
+        // From the memory of the host nothing is brought back.
+        let groups_max = if machine.host { u64::MAX } else { costs.groups_max(lowered.finish.len()) };
         let (expected, is_certain) = self.groups_expected(runs).unwrap_or((0, true));
         let missing = missing_columns(runs, &passes);
         let all = rows_sorted(&lowered).unwrap_or(0);

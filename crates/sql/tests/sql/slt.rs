@@ -1,4 +1,5 @@
-//! The SQL files of `slt/`, on the CPU and on the emulated device, with where their queries run.
+//! The SQL files of `slt/`, on the CPU over files and over columns, and on the emulated device, with where their queries
+//! run.
 //!
 //! A comment `# placement: device`, `# placement: cpu <part of the reason>`, `# placement: partly <part of the reason>`
 //! (some fragments on the device, another not) or `# placement: any` holds for all queries up to the next one;
@@ -13,7 +14,7 @@ use sqllogictest::{QueryExpect, Record, SortMode};
 use warpcube_sql::Connection;
 
 use crate::records::{Answer, Letter, Ran, answer, answer_on_device, check, lines, sql_of};
-use crate::support::{compile_deferred, cpu, defer_programs, emulated, set_encoding, slt_folder};
+use crate::support::{columns, compile_deferred, cpu, defer_programs, emulated, set_encoding, slt_folder};
 
 /// Where the queries of a file have to run.
 #[derive(Debug, Clone, PartialEq)]
@@ -142,6 +143,7 @@ async fn our_files() {
             update(&path).await;
         }
         failures.extend(run_file(&path, &cpu(), false, false).await);
+        failures.extend(run_file(&path, &columns(), false, false).await);
         rehearse_file(&path, false).await;
         failures.extend(run_file(&path, &emulated(), true, false).await);
     }

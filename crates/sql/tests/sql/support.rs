@@ -28,6 +28,11 @@ pub fn emulated() -> Connection {
     session
 }
 
+/// A session on the CPU that keeps columns in host memory.
+pub fn columns() -> Connection {
+    Database::open(DatabaseOptions::new().with("warpcube.device", "columns")).unwrap().connect()
+}
+
 /// The encodings that columns may be loaded in, by name.
 pub const ENCODINGS: [&str; 11] =
     ["auto", "plain", "packed", "nsf", "nsv", "rle", "gpu-for", "gpu-dfor", "delta", "dictionary", "alp"];
