@@ -9,6 +9,7 @@ use super::program::{Program, ordered};
 use super::values::{Data, Register, Selection, Value, with_slots};
 use crate::error::{Result, unsupported};
 use crate::float_sum::LIMB_BITS;
+use crate::ir::Ty;
 use crate::plan::cells::{CellOp, Part, Read};
 use crate::plan::float_limbs::FloatLimbs;
 use crate::plan::groups::{Grouping, GroupsPlan};
@@ -54,7 +55,8 @@ pub(super) struct Groups {
 /// Unsupported for decimals of more than 64 bits.
 pub(super) fn check(plan: &GroupsPlan) -> Result<()> {
     let is_known = |part: &Part| {
-        let is_low = matches!(part, Part::One | Part::Integer | Part::Low | Part::High { .. });
+        let is_low =
+            matches!(part, Part::One | Part::Integer | Part::Low | Part::Middle | Part::High { .. } | Part::Highest);
         is_low || matches!(part, Part::Float | Part::Image { .. } | Part::Cell(_)) || is_of_limbs(part)
     };
     match plan.cells.cells.iter().find(|cell| !is_known(&cell.part)) {
@@ -125,9 +127,9 @@ impl Groups {
         let cells = &plan.cells.cells;
         for (at, cell) in cells.iter().enumerate().filter(|(_, cell)| cell.call.is_none()) {
             if let Part::Cell(register) = cell.part {
-                self.put(at, cell.op, cell.part, Some(&registers[first_register + register].value()), rows);
+                self.put(at, (cell.op, cell.part), Some((&registers[first_register + register].value(), false)), rows);
             } else {
-                self.put(at, cell.op, cell.part, None, rows);
+                self.put(at, (cell.op, cell.part), None, rows);
             }
         }
         for (number, call) in calls.iter().enumerate() {
@@ -154,13 +156,17 @@ impl Groups {
             {
                 self.put_limbs((cell, infinite), window, value, taken);
             }
+            let is_unsigned = call.argument.as_ref().is_some_and(|argument| argument.facts.ty == Ty::U64);
             let own = cells.iter().enumerate().filter(|(_, cell)| cell.call == Some(number));
             for (at, cell) in own.filter(|(_, cell)| !is_of_limbs(&cell.part)) {
                 match cell.part {
-                    Part::Cell(register) => {
-                        self.put(at, cell.op, cell.part, Some(&registers[first_register + register].value()), taken)
-                    }
-                    part => self.put(at, cell.op, part, value.as_ref(), taken),
+                    Part::Cell(register) => self.put(
+                        at,
+                        (cell.op, cell.part),
+                        Some((&registers[first_register + register].value(), false)),
+                        taken,
+                    ),
+                    part => self.put(at, (cell.op, part), value.as_ref().map(|value| (value, is_unsigned)), taken),
                 }
             }
         }
@@ -213,7 +219,7 @@ impl Groups {
     }
 
     /// Puts a part of values into a cell of the groups of rows.
-    fn put(&mut self, at: usize, op: CellOp, part: Part, value: Option<&Value<'_>>, rows: &Selection) {
+    fn put(&mut self, at: usize, (op, part): (CellOp, Part), value: Option<(&Value<'_>, bool)>, rows: &Selection) {
         macro_rules! put {
             ($of:expr) => {
                 match op {
@@ -225,13 +231,17 @@ impl Groups {
                 }
             };
         }
-        match value.map(|value| &value.data) {
+        let is_unsigned = value.is_some_and(|(_, is_unsigned)| is_unsigned);
+        match value.map(|(value, _)| &value.data) {
             None => put!(|_: usize| 1),
             Some(Data::Integers(slots)) => with_slots!(slots, of => match part {
                 Part::One => put!(|_: usize| 1),
                 Part::Low => put!(|row: usize| u64::from(of(row) as u32)),
-                Part::High { signed: true } => put!(|row: usize| (of(row) >> 32) as u64),
-                Part::High { signed: false } => put!(|row: usize| of(row) as u64 >> 32),
+                Part::Middle => put!(|row: usize| u64::from((of(row) >> 32) as u32)),
+                Part::Highest => put!(|row: usize| (of(row) >> 63) as u64),
+                // Of integers of 64 bits without a sign the sign is a bit of the value.
+                Part::High { signed: false } if is_unsigned => put!(|row: usize| of(row) as u64 >> 32),
+                Part::High { .. } => put!(|row: usize| (of(row) >> 32) as u64),
                 Part::Float => put!(|row: usize| (of(row) as f64).to_bits()),
                 Part::Image { signed, turned, .. } => {
                     let flip = if signed { 1 << 63 } else { 0 };

@@ -741,6 +741,10 @@ fn read_cells(read: Read, cell: impl Fn(usize) -> u64) -> i128 {
     match read {
         Read::Integer(sum) | Read::Nearest(sum) => (cell(sum) as i64).into(),
         Read::Float(sum) => cell(sum).into(),
+        Read::Wide { low, middle: Some(middle), high, .. } => {
+            let (low, middle) = (i128::from(cell(low)), i128::from(cell(middle)));
+            (i128::from(cell(high) as i64) << 64) + (middle << 32) + low
+        }
         Read::Wide { low, high, .. } => (i128::from(cell(high) as i64) << 32) + i128::from(cell(low)),
         Read::Image { cell: image, signed, turned, float } => {
             let image = if turned { !cell(image) } else { cell(image) };
