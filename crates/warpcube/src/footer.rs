@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use warpcube_bench::render::text;
 pub(crate) use warpcube_bench::render::text::grouped;
-use warpcube_sql::Summary;
+use warpcube_sql::{Place, Summary};
 
 /// Loading and compiling shorter than this did not happen, as far as people care.
 const WORTH_SAYING: Duration = Duration::from_micros(100);
@@ -22,7 +22,9 @@ pub(crate) fn footer(summary: &Summary, has_rows: bool, with_times: bool, has_de
     if with_times {
         parts.push(time(summary.total));
     }
-    if let Some(share) = summary.gpu_share().filter(|share| has_device || *share > 0.0) {
+    if summary.fragments.iter().any(|fragment| fragment.place == Place::Columns) {
+        parts.push("CPU, columns".to_string());
+    } else if let Some(share) = summary.gpu_share().filter(|share| has_device || *share > 0.0) {
         parts.push(format!("{} % on the GPU", percent(share)));
     }
     if !with_times {

@@ -142,10 +142,14 @@ pub(crate) fn of_plan(
     known: &Known,
 ) -> Result<Notes> {
     let nodes = fragments(&planned.plan)?;
-    let placement = placement(parts(&nodes, &planned.refused), no_device);
+    let place = place_of(known.engine);
+    let placement = placement(parts(place, &nodes, &planned.refused), no_device);
     let with_gpu = planned.with_gpu.clone().unwrap_or_default();
     if let Some((plan, outputs)) = tree {
-        let mut fragment = |device: &DeviceExec| operators::tree(&known.of(&device.lowered)?, None, false);
+        let mut fragment = |device: &DeviceExec| {
+            let root = operators::tree(&known.of(&device.lowered)?, None, false)?;
+            Some(if place == Place::Columns { root.at(operators::COLUMNS) } else { root })
+        };
         let tree = Some(plan_tree::draw(&plan, &outputs, false, &mut fragment));
         return Ok(Notes { tree, placement, with_gpu, device: String::new() });
     }
@@ -162,19 +166,27 @@ pub(crate) fn of_plan(
     Ok(Notes { tree: None, placement, with_gpu, device })
 }
 
+/// Where fragments run.
+fn place_of(engine: Option<&Arc<Engine>>) -> Place {
+    match engine.is_some_and(|engine| !engine.device().info().runs_kernels) {
+        true => Place::Columns,
+        false => Place::Gpu,
+    }
+}
+
 /// A part of a plan: where it runs, what it is, and why there.
 type Part = (Place, String, Option<String>);
 
 /// The fragments of a plan, and what was refused.
-fn parts(nodes: &[Arc<Lowered>], refused: &[Refused]) -> impl Iterator<Item = Part> {
-    let on_device = nodes.iter().map(|lowered| (Place::Gpu, lowered.what.clone(), None));
+fn parts(place: Place, nodes: &[Arc<Lowered>], refused: &[Refused]) -> impl Iterator<Item = Part> {
+    let on_device = nodes.iter().map(move |lowered| (place, lowered.what.clone(), None));
     let refused = refused.iter().cloned();
     on_device.chain(refused.map(|Refused { what, reason }| (Place::Cpu, what, Some(reason))))
 }
 
 /// What a GPU would take of a plan that was lowered as if there were one.
 pub(crate) fn with_gpu(lowered: &LogicalPlan, refused: &[Refused]) -> Result<String> {
-    Ok(placement(parts(&fragments(lowered)?, refused), None))
+    Ok(placement(parts(Place::Gpu, &fragments(lowered)?, refused), None))
 }
 
 /// The rows for a statement that was run; `tree` has its operators and shared tables, if they are to be drawn.
@@ -193,7 +205,8 @@ fn of_run(
         let mut fragment = |device: &DeviceExec| {
             let found = runs.iter().position(|run| run.what == device.lowered.what)?;
             let run = runs.remove(found);
-            operators::tree(&run.known, Some(&run.measured), false)
+            let root = operators::tree(&run.known, Some(&run.measured), false)?;
+            Some(if place_of(engine) == Place::Columns { root.at(operators::COLUMNS) } else { root })
         };
         let tree = Some(plan_tree::draw(plan, outputs, true, &mut fragment));
         return Notes { tree, placement, with_gpu: String::new(), device: String::new() };

@@ -11,6 +11,7 @@ use warpcube_engine::{Prediction, Rows, RunReport, in_bytes};
 /// The names of places.
 pub(super) const CPU: &str = "CPU";
 pub(super) const GPU: &str = "GPU";
+pub(super) const COLUMNS: &str = "CPU, columns";
 
 /// An operator with the text of its cells; those that are not known are empty.
 #[derive(Default)]
@@ -27,6 +28,14 @@ impl Operator {
     /// An operator of the device of which nothing else is known.
     fn of(text: String, inputs: Vec<Operator>) -> Operator {
         Operator { place: GPU, text, inputs, ..Operator::default() }
+    }
+}
+
+impl Operator {
+    /// The operator and those below it with another place.
+    pub(super) fn at(self, place: &'static str) -> Operator {
+        let inputs = self.inputs.into_iter().map(|input| input.at(place)).collect();
+        Operator { place, inputs, ..self }
     }
 }
 

@@ -11,7 +11,7 @@ use datafusion::error::DataFusionError;
 use super::Entry;
 use crate::error::Result;
 use crate::redaction::redacted;
-use crate::report::Summary;
+use crate::report::{Place, Summary};
 
 /// A statement at one moment.
 #[derive(Debug, Clone)]
@@ -66,8 +66,12 @@ impl Row {
     }
 }
 
-/// Where a statement that reads tables ran: all on the CPU, all on the device, or on both.
+/// Where a statement that reads tables ran: all on the CPU, all on the device, or on both; whether it scanned columns in
+/// host memory.
 fn placement(summary: &Summary) -> Option<&'static str> {
+    if summary.fragments.iter().any(|fragment| fragment.place == Place::Columns) {
+        return Some("cpu, columns");
+    }
     let share = summary.gpu_share()?;
     Some(match share {
         share if share <= 0.0 => "cpu",
