@@ -155,6 +155,12 @@ impl DeviceSlot {
         self.is_closed() && Device::is_cuda_installed()
     }
 
+    /// Whether a GPU is open or may be opened.
+    pub fn has_gpu(&self) -> bool {
+        let is_open = matches!(&self.slot.lock().state, State::Open(device) if device.info().runs_kernels);
+        is_open || self.may_open()
+    }
+
     /// Why there is no device, where there is none.
     pub fn reason(&self) -> Option<String> {
         self.get().is_none().then(|| match &self.slot.lock().state {

@@ -139,7 +139,7 @@ impl Runner {
         let is_timed = self.is_timed();
         if self.interactive || is_timed {
             let device = self.connection.database().device();
-            tell(footer(&summary, has_rows, is_timed, device.is_open() || device.may_open()));
+            tell(footer(&summary, has_rows, is_timed, device.has_gpu()));
         }
         Ok(())
     }

@@ -40,7 +40,10 @@ pub(super) fn check(files: &[TextFile]) -> Vec<String> {
             whole(file, files, &mut findings);
         }
         let manifest = file.path.ends_with("/Cargo.toml") && !file.path.starts_with("bench/");
-        if manifest && !file.path.starts_with(UNSAFE) && !file.text.contains("[lints]\nworkspace = true\n") {
+        if manifest
+            && !UNSAFE.iter().any(|folder| file.path.starts_with(folder))
+            && !file.text.contains("[lints]\nworkspace = true\n")
+        {
             findings.push(format!("{}: does not take the workspace's lints", file.path));
         }
         if file.path == "Cargo.toml" {
