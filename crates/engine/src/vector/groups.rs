@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use warpcube_column::VECTOR_ROWS as ROWS;
 
+use super::evaluate::ordered;
 use super::keys::{Index, Keys};
-use super::program::{Program, ordered};
+use super::program::Program;
 use super::values::{Data, Register, Selection, Value, with_slots};
 use crate::error::{Result, unsupported};
 use crate::float_sum::LIMB_BITS;

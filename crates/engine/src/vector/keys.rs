@@ -2,7 +2,7 @@
 
 use warpcube_column::VECTOR_ROWS as ROWS;
 
-use super::program::ordered;
+use super::evaluate::ordered;
 use super::values::{Data, Selection, Value, with_slots};
 use crate::facts::Facts;
 use crate::ir::Ty;

@@ -7,8 +7,9 @@ use warpcube_column::{ColumnVectors, Relation};
 use warpcube_gpu::DeviceInfo;
 
 use super::plan::{HostGuesses, HostPipeline, HostSink, computed, plan_fragment};
+use super::read::over_groups;
 use super::rows::lay_out;
-use super::scan::{Local, Output, Scanned, over_groups, scan};
+use super::scan::{Local, Output, Scanned, scan};
 use super::tables::{PerKey, Table};
 use crate::error::{EngineError, Result, unsupported};
 use crate::facts::{Facts, Texts};
