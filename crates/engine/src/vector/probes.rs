@@ -63,6 +63,14 @@ impl Worker<'_> {
         Ok(())
     }
 
+    /// Registers for another vector, without values.
+    fn spare_registers(&mut self) -> Vec<Register> {
+        let mut registers = self.spare.pop().unwrap_or_default();
+        registers.iter_mut().for_each(Register::clear);
+        registers.resize_with(self.registers.len(), Register::default);
+        registers
+    }
+
     /// Visits a full vector of pairs, or all that are left.
     fn flush(
         &mut self,
@@ -75,7 +83,7 @@ impl Worker<'_> {
         if pairs.len == 0 || pairs.len < ROWS && !all {
             return Ok(());
         }
-        let mut own: Vec<Register> = self.registers.iter().map(|_| Register::default()).collect();
+        let mut own = self.spare_registers();
         for register in &probe.read_behind {
             own[*register].gather(&self.registers[*register], &pairs.from[..pairs.len]);
         }
@@ -88,7 +96,7 @@ impl Worker<'_> {
         self.is_multiplied = depth;
         self.rows = rows;
         mem::swap(&mut self.found[number], &mut pairs.entries);
-        self.registers = own;
+        self.spare.push(mem::replace(&mut self.registers, own));
         pairs.len = 0;
         visited
     }
@@ -211,12 +219,13 @@ impl Worker<'_> {
         self.rows.each(|row| places.push(row));
         let pairs = places.iter().flat_map(|row| table.rows_of(self.found[number][*row]).map(|entry| (*row, entry)));
         let pairs: Vec<(usize, u32)> = pairs.collect();
-        let parent = mem::take(&mut self.registers);
+        let spare = self.spare_registers();
+        let parent = mem::replace(&mut self.registers, spare);
         let found = self.found[number].clone();
         let mut outcome = Ok(());
         for pairs in pairs.chunks(ROWS) {
             let from: Vec<u16> = pairs.iter().map(|(row, _)| *row as u16).collect();
-            self.registers = parent.iter().map(|_| Register::default()).collect();
+            self.registers.iter_mut().for_each(Register::clear);
             read.iter().for_each(|register| self.registers[*register].gather(&parent[*register], &from));
             pairs.iter().enumerate().for_each(|(place, (_, entry))| self.found[number][place] = *entry);
             self.rows.start_in_order(pairs.len());
@@ -231,7 +240,7 @@ impl Worker<'_> {
                 break;
             }
         }
-        self.registers = parent;
+        self.spare.push(mem::replace(&mut self.registers, parent));
         self.rows = rows;
         self.found[number] = found;
         for register in &read {

@@ -160,6 +160,8 @@ pub(super) struct Worker<'a> {
     pub(super) raises: bool,
     /// Whether places are those of rows with their matches.
     pub(super) is_multiplied: bool,
+    /// Registers of vectors of matches that are done.
+    pub(super) spare: Vec<Vec<Register>>,
 }
 
 impl<'a> Worker<'a> {
@@ -190,6 +192,7 @@ impl<'a> Worker<'a> {
             vector: 0,
             raises: false,
             is_multiplied: false,
+            spare: Vec::new(),
         }
     }
 
@@ -222,7 +225,7 @@ impl<'a> Worker<'a> {
                 HostStep::Filter(program) => {
                     self.load([program])?;
                     let truths = program.evaluate(&self.registers, &self.rows)?;
-                    self.rows.retain(|row| truths.bits(row) != 0 && truths.is_valid(row));
+                    truths.keep_true(&mut self.rows);
                 }
                 HostStep::Probe(probe) => {
                     self.probe(number, probe)?;

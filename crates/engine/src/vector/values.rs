@@ -345,6 +345,14 @@ impl<'a> Value<'a> {
         self.valid.as_ref().is_none_or(|flags| with_slots!(flags, at => at(row) != 0))
     }
 
+    /// Leaves the rows for which a truth value is true.
+    pub(super) fn keep_true(&self, rows: &mut Selection) {
+        with_slots!(self.of_integers(), at => match &self.valid {
+            None => rows.retain(|row| at(row) != 0),
+            Some(valid) => with_slots!(valid, is_valid => rows.retain(|row| at(row) != 0 && is_valid(row) != 0)),
+        });
+    }
+
     /// The value of one row by its bits.
     pub(super) fn bits(&self, row: usize) -> u64 {
         match &self.data {
