@@ -171,11 +171,6 @@ impl Schema {
         self.dimensions.len() + 1
     }
 
-    /// Bits of a tuple's attributes.
-    pub(crate) fn bits(&self) -> u32 {
-        self.dimensions.iter().map(Dimension::bits).sum()
-    }
-
     /// The schema of a tree over some dimensions alone, whose rows are nodes of a tree of this one.
     pub(crate) fn of_dimensions(&self, chosen: &[usize]) -> Schema {
         let dimensions: Vec<Dimension> = chosen.iter().map(|at| self.dimensions[*at].clone()).collect();

@@ -46,12 +46,12 @@ impl Source {
         for above in (1..=level).rev() {
             let of_level = &tree.levels[above];
             if let Some(column) = levels.iter().position(|wanted| *wanted == above) {
-                columns[column] = at.iter().map(|node| of_level.keys[*node as usize]).collect();
+                columns[column] = taken(&of_level.keys, &at);
             }
             at.iter_mut().for_each(|node| *node = of_level.parents[*node as usize]);
         }
-        let of_nodes = |measure: &Vec<i64>| nodes.iter().map(|node| measure[*node as usize]).collect();
-        Source { columns, measures: tree.levels[level].measures.iter().map(of_nodes).collect(), rows: nodes.len() }
+        let measures = tree.levels[level].measures.iter().map(|measure| taken(measure, nodes)).collect();
+        Source { columns, measures, rows: nodes.len() }
     }
 
     pub(super) fn rows(&self) -> impl Iterator<Item = u32> + use<> {
@@ -66,21 +66,35 @@ impl Source {
         self.columns.iter().zip(&bounds[1..]).all(holds)
     }
 
-    /// The rows in the order of their keys, which have so many bits together.
-    pub(super) fn sorted(&self, bits: u32) -> Vec<u32> {
-        if bits > u128::BITS {
+    /// The rows in the order of their keys.
+    pub(super) fn sorted(mut self) -> Source {
+        let width = |column: &Vec<u32>| column.iter().max().map_or(0, |largest| u32::BITS - largest.leading_zeros());
+        let widths: Vec<u32> = self.columns.iter().map(width).collect();
+        let order: Vec<u32> = if widths.iter().sum::<u32>() <= u128::BITS {
+            // Keys side by side in one number; sorted ones give columns back without a look at the rows.
+            let keys =
+                |row: u32| self.columns.iter().zip(&widths).map(move |(column, width)| (column[row as usize], width));
+            let packed = |row| keys(row).fold(0, |key: u128, (value, width)| key << width | u128::from(value));
+            let mut packed: Vec<(u128, u32)> = self.rows().map(|row| (packed(row), row)).collect();
+            packed.sort_unstable();
+            let mut shift = 0;
+            for (column, width) in self.columns.iter_mut().zip(&widths).rev() {
+                let mask = (1u64 << width) - 1;
+                let value = |(key, _): &(u128, u32)| ((key >> shift) as u64 & mask) as u32;
+                if *width > 0 {
+                    column.iter_mut().zip(&packed).for_each(|(to, from)| *to = value(from));
+                }
+                shift += width;
+            }
+            packed.into_iter().map(|(_, row)| row).collect()
+        } else {
             let mut order: Vec<u32> = self.rows().collect();
             order.sort_unstable_by(|one, other| self.compare(*one, *other).then(one.cmp(other)));
-            return order;
-        }
-        // Keys side by side in one number, whose fields are as wide as the largest key of a column.
-        let mut packed: Vec<(u128, u32)> = self.rows().map(|row| (0, row)).collect();
-        for column in &self.columns {
-            let width = column.iter().max().map_or(0, |largest| u32::BITS - largest.leading_zeros());
-            packed.iter_mut().zip(column).for_each(|((key, _), value)| *key = *key << width | u128::from(*value));
-        }
-        packed.sort_unstable();
-        packed.into_iter().map(|(_, row)| row).collect()
+            self.columns.iter_mut().for_each(|column| *column = taken(column, &order));
+            order
+        };
+        self.measures.iter_mut().for_each(|measure| *measure = taken(measure, &order));
+        self
     }
 
     fn compare(&self, one: u32, other: u32) -> Ordering {
@@ -89,9 +103,9 @@ impl Source {
     }
 
     /// The rows of both, and their order; the rows of this one are sorted.
-    pub(super) fn merged(mut self, batch: Source, bits: u32) -> (Source, Vec<u32>) {
+    pub(super) fn merged(mut self, batch: Source) -> (Source, Vec<u32>) {
         let old = self.rows as u32;
-        let added: Vec<u32> = batch.sorted(bits).into_iter().map(|row| old + row).collect();
+        let batch = batch.sorted();
         let all = |own: &mut [Vec<_>], more: Vec<Vec<_>>| {
             own.iter_mut().zip(more).for_each(|(own, more): (&mut Vec<u32>, Vec<u32>)| own.extend(more));
         };
@@ -100,7 +114,7 @@ impl Source {
         self.rows += batch.rows;
         let mut order = Vec::with_capacity(self.rows);
         let mut next = 0;
-        for row in added {
+        for row in old..self.rows as u32 {
             while next < old && self.compare(next, row).is_lt() {
                 order.push(next);
                 next += 1;
@@ -170,6 +184,11 @@ impl Source {
         let differs = |column: &Vec<u32>| column[one as usize] != column[other as usize];
         self.columns.iter().position(differs).map(|column| column + 1)
     }
+}
+
+/// The values of some rows.
+fn taken<T: Copy>(column: &[T], rows: &[u32]) -> Vec<T> {
+    rows.iter().map(|row| column[*row as usize]).collect()
 }
 
 /// The measures of nodes from those of their children.

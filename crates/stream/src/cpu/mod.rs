@@ -25,8 +25,8 @@ impl CpuTree {
     /// # Errors
     /// A sum that leaves 64 bits; more nodes than 32 bits number.
     pub fn build(schema: &Arc<Schema>, tuples: &Tuples) -> Result<CpuTree> {
-        let source = Source::of_tuples(schema, tuples);
-        let order = source.sorted(schema.bits());
+        let source = Source::of_tuples(schema, tuples).sorted();
+        let order: Vec<u32> = source.rows().collect();
         Ok(CpuTree { schema: schema.clone(), tree: Arc::new(source.assembled(schema.measures(), &order)?) })
     }
 
@@ -36,7 +36,7 @@ impl CpuTree {
     /// As [`CpuTree::build`].
     pub fn insert(&mut self, tuples: &Tuples) -> Result<()> {
         let source = Source::of_leaves(&self.tree, &self.schema);
-        let (source, order) = source.merged(Source::of_tuples(&self.schema, tuples), self.schema.bits());
+        let (source, order) = source.merged(Source::of_tuples(&self.schema, tuples));
         self.tree = Arc::new(source.assembled(self.schema.measures(), &order)?);
         Ok(())
     }

@@ -97,10 +97,9 @@ pub(super) fn sub_cube(schema: &Schema, tree: &Tree, asked: &SubCube) -> Result<
             all.filter(|node| is_below(tree, level, *node, &bounds)).collect()
         }
     };
-    let source = Source::of_nodes(tree, level, &nodes, &levels);
-    let cube = schema.of_dimensions(&asked.inquired);
-    let order = source.sorted(cube.bits());
-    let cells = source.assembled(cube.measures(), &order)?;
+    let source = Source::of_nodes(tree, level, &nodes, &levels).sorted();
+    let order: Vec<u32> = source.rows().collect();
+    let cells = source.assembled(schema.measures(), &order)?;
     Ok(cells.rows())
 }
 

@@ -5,7 +5,7 @@ use warpcube_gpu::{DeviceBuffer, Output, PART_BYTES_MIN, Params, Recording, Stre
 
 use super::build::slice;
 use super::kernels::Kernels;
-use super::tree::DeviceTree;
+use super::tree::{DeviceTree, column};
 use crate::error::{Result, StreamError};
 use crate::query::{Answers, Bound, Query, bounds, is_on_path, lowest};
 use crate::schema::Measure;
@@ -201,6 +201,17 @@ impl<'a> QueryBatch<'a> {
         kernels.scan.launch(queue, &counts, &slice(offsets, Element::U64, 0, self.count + 1)?, scratch)?;
         let (kernel, shape) = kernels.of_many("wc_htree_online");
         Ok(queue.launch(kernel, shape, &params)?)
+    }
+
+    /// Links that the last launch has followed, of all queries off the popular path; waits for the device.
+    ///
+    /// # Errors
+    /// A device that fails.
+    pub fn links(&self, stream: &mut Stream) -> Result<u64> {
+        if self.count == 0 || self.tree.nodes() == 0 {
+            return Ok(0);
+        }
+        Ok(column::<u64>(stream, &self.work[2], self.count, 1)?[0])
     }
 
     /// All device memory of a launch, for recorded work.

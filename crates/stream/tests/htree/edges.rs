@@ -48,6 +48,29 @@ fn no_tuples_one_equal_ones_and_distinct_ones() {
 }
 
 #[test]
+fn keys_of_more_than_two_words() {
+    // Five attributes of 32 bits: no number of the host has them side by side.
+    let wide = schema(&[1 << 32; 5]);
+    let device = KERNELS[1][0].device();
+    let kernels = Kernels::new(device, &wide).unwrap();
+    let mut stream = device.stream().unwrap();
+    let key = |at: u32| at.wrapping_mul(2_654_435_761);
+    let tuple = |at: u32| (vec![u32::MAX - at % 2, key(at % 3), key(at), key(at % 7), u32::MAX], [at.into(), 1]);
+    let [first, second] = [0..300, 200..450].map(|rows| rows.map(tuple).collect::<Vec<Tuple>>());
+    let mut on_cpu = CpuTree::build(&wide, &batch(&wide, &first)).unwrap();
+    let uploaded = upload(&kernels, &mut stream, &batch(&wide, &first));
+    let tree = DeviceTree::build(&mut stream, &uploaded).unwrap();
+    assert!(tree.equals(&mut stream, &on_cpu).unwrap() && tree.leaves() == 300);
+    on_cpu.insert(&batch(&wide, &second)).unwrap();
+    let uploaded = upload(&kernels, &mut stream, &batch(&wide, &second));
+    let tree = tree.insert(&mut stream, &uploaded).unwrap();
+    assert!(tree.equals(&mut stream, &on_cpu).unwrap() && tree.leaves() == 450);
+    invariants::check(on_cpu.tree(), 5);
+    let all = CpuTree::build(&wide, &batch(&wide, &[first, second].concat())).unwrap();
+    assert_eq!(all, on_cpu);
+}
+
+#[test]
 fn a_removal_of_all_and_expiry_by_time() {
     for kernels in KERNELS.iter().map(|kernels| &kernels[1]) {
         let schema = kernels.schema();
