@@ -1,10 +1,10 @@
 //! The suite `htree`: H-trees of tuples on one core and on a device.
 //!
-//! Data after section 6.2 of Wang and Yu, *Parallel H-Tree Based Data Cubing on Graphics Processors*: `D15C160T600K` has
-//! 600,000 tuples of 15 dimensions with 160 values each, drawn alike and apart. Cases: `build/<name>`, `update/<name>`
-//! (as many tuples again into such a tree; each with the numbers of tuples, dimensions and values that the paper's
-//! figures vary), `on-path/10k` and `online/10k` (queries on the popular path and off it), `build/100M` (100 million
-//! tuples of 10 dimensions), which runs only if it is named.
+//! Data after section 6.2 of Wang and Yu, *Parallel H-Tree Based Data Cubing on Graphics Processors*: `D15C160T600K`
+//! has 600,000 tuples of 15 dimensions with 160 values each, drawn alike and apart. Cases: `build/<name>`,
+//! `update/<name>` (as many tuples again into such a tree; each with the numbers of tuples, dimensions and values that
+//! the paper's figures vary), `on-path/10k` and `online/10k` (queries on the popular path and off it), `build/100M`
+//! (100 million tuples of 10 dimensions), which runs only if it is named.
 //!
 //! Times of builds and updates are the host's, to the end of all work: `device_ms` over tuples in device memory,
 //! `warm_ms` with their copy from page-locked memory. Of queries `device_ms` is the kernels' time by events, `warm_ms`
@@ -26,8 +26,8 @@ use measure::{Bench, Measured};
 /// What to measure of H-trees.
 #[derive(Debug, Clone, Args)]
 pub struct HTreeArgs {
-    /// Only these cases, or all below a name, by comma: build/D15C160T600K,update,on-path. build/100M runs only if it is
-    /// named
+    /// Only these cases, or all below a name, by comma: build/D15C160T600K,update,on-path. build/100M runs only if it
+    /// is named
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub cases: Vec<String>,
     /// Measures of the tree, by comma; the paper has one

@@ -1,5 +1,5 @@
-//! Tables of suites with a section a file: encodings across, widths or distributions down; H-trees by case; turns, first
-//! runs, starts and interrupts as medians.
+//! Tables of suites with a section a file: encodings across, widths or distributions down; H-trees by case; turns,
+//! first runs, starts and interrupts as medians.
 
 use super::markdown::{cell, head, link, pivot, table};
 use crate::report::{Case, Report};
