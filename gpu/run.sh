@@ -295,6 +295,11 @@ for stage in "$@"; do
             wait $first && [ $second -eq 0 ]
         ' schemes-large "$suites" "$out" "${MILLION:-10}"
         ;;
+    htree) limit htree 580 "$suites" htree --json "$out/htree-$gpu.json" ;;
+    # One core takes minutes for the tree that the device's is compared with.
+    htree-100m)
+        limit htree-100m 590 "$suites" htree --cases build/100M --runs 5 --json "$out/htree-$gpu-100m.json"
+        ;;
     encode) limit encode 300 "$suites" encode --json "$out/encode-$gpu.json" ;;
     ssb100)
         bench ssb100 580 ssb --sf 100 --dir "$data/ssb100" --device cuda --verify --runs "${RUNS:-15}" \
@@ -606,7 +611,8 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
         echo "unknown stage '$stage': probe, answers, ssb, topk, ssb-plain, ssb-sorted, ssb-turns, base-turns, start," \
             "ssb-auto, ssb-threads, ssb-cpu, ssb100, first-runs, encodings, deltas, distributions," \
             "distributions-packed, encode, primitives, ordered-forms, primitives-sanitizer, cube, cube-rules," \
-            "cube-algorithms, cube-tables, cube-tests, cube-sanitizer, schemes, schemes-large, tpch, tpch100," \
+            "cube-algorithms, cube-tables, cube-tests, cube-sanitizer, schemes, schemes-large, htree, htree-100m," \
+            "tpch, tpch100," \
             "tpcds, clickbench, h2o, windows, interrupts, tune, streams, sanitizer, sql, sql-encodings, column," \
             "column-sanitizer, sql-sanitizer, fuzz" >&2
         exit 2

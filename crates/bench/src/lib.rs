@@ -9,6 +9,8 @@ pub mod cube;
 #[cfg(feature = "kernels")]
 pub mod encodings;
 #[cfg(feature = "kernels")]
+pub mod htree;
+#[cfg(feature = "kernels")]
 pub mod operators;
 #[cfg(feature = "kernels")]
 pub mod prims;

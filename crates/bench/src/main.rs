@@ -1,4 +1,4 @@
-//! `warpcube-bench`: measures kernels, encodings, cubes and storage schemes on one GPU.
+//! `warpcube-bench`: measures kernels, encodings, cubes, storage schemes and H-trees on one GPU.
 //!
 //! It knows no SQL, builds in a minute and is small enough to be copied about: many variants are measured by one run.
 //! Every case computes a known answer; a wrong one fails the run. `warpcube bench` has the suites for users.
@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::{Parser, Subcommand};
 use warpcube_bench::cube::{CubeArgs, Cubes};
 use warpcube_bench::encodings::{Encode, EncodeArgs, EncodeCpu, EncodingArgs, Encodings};
+use warpcube_bench::htree::{HTreeArgs, HTrees};
 use warpcube_bench::prims::{PrimitiveArgs, Primitives};
 use warpcube_bench::schemes::{SchemeArgs, Schemes};
 use warpcube_bench::suite::{self, Failure, Listener, RunArgs, Suite};
@@ -39,6 +40,9 @@ enum Command {
     Cube(CubeArgs),
     /// Storage schemes of sparse arrays, on one core and on the device
     Schemes(SchemeArgs),
+    /// H-trees of tuples, on one core and on the device
+    #[command(name = "htree")]
+    HTree(HTreeArgs),
     /// Encoding and decoding of segments on the CPU, on one core and on all
     EncodeCpu(RunArgs),
 }
@@ -56,6 +60,7 @@ impl Command {
             Command::Primitives(args) => (Box::new(Primitives::new(device(&args.run)?, args.clone())), args.run),
             Command::Cube(args) => (Box::new(Cubes::new(device(&args.run)?, args.clone())?), args.run),
             Command::Schemes(args) => (Box::new(Schemes::new(device(&args.run)?, args.clone())), args.run),
+            Command::HTree(args) => (Box::new(HTrees::new(device(&args.run)?, args.clone())), args.run),
             Command::EncodeCpu(run) => (Box::new(EncodeCpu), run),
         })
     }

@@ -7,7 +7,7 @@ use super::TextFile;
 
 /// The layers of each crate, the ground first. `*` stands for all modules that are not named; without it each has to
 /// be, and no path may go through a name that the root gives on.
-const LAYERS: [(&str, &[&[&str]]); 6] = [
+const LAYERS: [(&str, &[&[&str]]); 7] = [
     ("column", &[&["units"], &["error"], &["source"], &["format"], &["device"], &["host"], &["load"], &["residency"]]),
     (
         "gpu",
@@ -33,6 +33,7 @@ const LAYERS: [(&str, &[&[&str]]); 6] = [
         ],
     ),
     ("palo", &[&["*"], &["catalog"]]),
+    ("stream", &[&["error", "schema", "tree"], &["query", "tuples"], &["cpu"], &["device"]]),
     (
         "engine",
         &[

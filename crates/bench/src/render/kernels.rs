@@ -1,5 +1,5 @@
-//! Tables of suites with a section a file: encodings across, widths or distributions down; turns, first runs, starts
-//! and interrupts as medians.
+//! Tables of suites with a section a file: encodings across, widths or distributions down; H-trees by case; turns,
+//! first runs, starts and interrupts as medians.
 
 use super::markdown::{cell, head, link, pivot, table};
 use crate::report::{Case, Report};
@@ -65,6 +65,18 @@ pub(super) fn section(report: &Report, name: &str) -> Result<String, String> {
                 ("encode, GB/s", "encode_gb_per_s", 1),
                 ("decode, GB/s", "decode_gb_per_s", 1),
                 ("bits a value", BITS, 2),
+            ];
+            figures("case", &columns, cases)
+        }
+        "htree" => {
+            let columns = [
+                ("one core, ms", "cpu_ms", 1),
+                ("device, ms", "device_ms", 3),
+                ("with transfers, ms", "warm_ms", 3),
+                ("times one core", "speedup", 1),
+                ("floor, ms", "floor_ms", 3),
+                ("paper, ms", "paper_ms", 1),
+                ("nodes", "nodes", 0),
             ];
             figures("case", &columns, cases)
         }

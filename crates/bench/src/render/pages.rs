@@ -22,7 +22,7 @@ struct Page {
     text: fn(&Files) -> Result<String, String>,
 }
 
-static PAGES: [Page; 12] = [
+static PAGES: [Page; 13] = [
     Page {
         path: "README.md",
         mark: CHORE,
@@ -62,6 +62,7 @@ static PAGES: [Page; 12] = [
     sections("bench/results/primitives-h100.md", &["primitives"], is_h100),
     sections("bench/results/cubes.md", &["cube"], |_| true),
     sections("bench/results/schemes.md", &["schemes"], |_| true),
+    sections("bench/results/htree.md", &["htree"], |_| true),
     sections("bench/results/encodings.md", &["encodings", "encode", "encode-cpu"], |_| true),
     sections("bench/results/latency.md", &["first-runs", "interrupts", "start"], |_| true),
     sections("bench/results/turns.md", &["turns", "base-turns"], |_| true),

@@ -18,7 +18,7 @@ pub struct Spec {
 }
 
 /// All suites.
-pub(super) static SPECS: [Spec; 9] = [
+pub(super) static SPECS: [Spec; 10] = [
     Spec {
         suites: &["ssb", "tpch", "topk", "tpcds", "clickbench", "h2o", "windows", "ssb-rivals"],
         shown: &terminal::QUERIES,
@@ -41,6 +41,7 @@ pub(super) static SPECS: [Spec; 9] = [
         is_drawn: |_| true,
         ..undrawn(&["schemes"])
     },
+    Spec { shown: &terminal::HTREES, ..undrawn(&["htree"]) },
     Spec { shown: &terminal::ENCODINGS, ..undrawn(&["encodings"]) },
     Spec { shown: &terminal::ENCODE, ..undrawn(&["encode"]) },
     Spec { shown: &terminal::ENCODE_CPU, ..undrawn(&["encode-cpu"]) },

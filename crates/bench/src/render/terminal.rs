@@ -76,6 +76,17 @@ pub(super) static SCHEMES: [Shown; 6] = [
     shown("found", 10, |case| count(case, "found")),
 ];
 
+/// H-trees, in milliseconds.
+pub(super) static HTREES: [Shown; 7] = [
+    shown("one core", 11, |case| fixed(case, "cpu_ms", 2)),
+    shown("device", 10, |case| fixed(case, "device_ms", 4)),
+    shown("with transfers", 14, |case| fixed(case, "warm_ms", 4)),
+    shown("times one core", 14, |case| fixed(case, "speedup", 1)),
+    shown("limit", 8, |case| fixed(case, "limit_ms", 2)),
+    shown("paper", 8, |case| fixed(case, "paper_ms", 1)),
+    shown("nodes", 10, |case| count(case, "nodes")),
+];
+
 /// Sums and decodings of encoded columns, in milliseconds.
 pub(super) static ENCODINGS: [Shown; 6] = [
     shown("ms", 9, |case| fixed(case, "device_ms", 4)),
