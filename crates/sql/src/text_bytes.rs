@@ -1,5 +1,5 @@
-//! Bytes of integers; texts of bytes, and bytes of texts, as DuckDB writes them: `\xAA` is one byte, and other characters are those of
-//! UTF-8.
+//! Bytes of integers; texts of bytes, and bytes of texts, as DuckDB writes them: `\xAA` is one byte, and other
+//! characters are those of UTF-8.
 //!
 //! Casts of texts to BLOB and back go this way, those of columns and of constants alike, and so do declared columns of
 //! text files. Printable ASCII is written as it is, but for quotes and the backslash.

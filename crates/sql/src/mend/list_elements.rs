@@ -6,8 +6,8 @@
 //! it is false, as in DuckDB. Here NULL is a list among lists, a list and a value have the type that they are compared
 //! in, and a list that is written out becomes one of IN without its NULLs, where all other elements are there in each
 //! row. `array_distinct` and `array_intersect` keep a NULL in DataFusion, and here none, as in DuckDB;
-//! `array_has_all` and `array_has_any` of NULL are NULL. DataFusion casts a key that is looked up in a map to the type of
-//! its keys, so that `m[1.5]` finds 1.
+//! `array_has_all` and `array_has_any` of NULL are NULL. DataFusion casts a key that is looked up in a map to the type
+//! of its keys, so that `m[1.5]` finds 1.
 //!
 //! The file goes once DataFusion's functions have types in common, and `array_has` one meaning.
 
