@@ -59,6 +59,14 @@ pub(crate) fn canonical(array: &ArrayRef) -> ArrayRef {
     }
 }
 
+/// Maps whose keys have one NaN and one zero; other values as they are.
+pub(crate) fn with_canonical_keys(array: &ArrayRef) -> ArrayRef {
+    let DataType::Map(field, is_sorted) = array.data_type() else { return array.clone() };
+    let (map, DataType::Struct(fields)) = (array.as_map(), field.data_type()) else { return array.clone() };
+    let entries = StructArray::new(fields.clone(), vec![canonical(map.keys()), map.values().clone()], None);
+    Arc::new(MapArray::new(field.clone(), map.offsets().clone(), entries, map.nulls().cloned(), *is_sorted))
+}
+
 fn of_list<O: OffsetSizeTrait>(field: &FieldRef, array: &ArrayRef) -> ArrayRef {
     let list = array.as_list::<O>();
     let values = canonical(list.values());

@@ -71,6 +71,7 @@ mod time_units;
 mod values;
 mod walk;
 mod words;
+mod zone_clocks;
 
 pub use baseline::Baseline;
 pub use cancel::Cancel;

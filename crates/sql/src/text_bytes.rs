@@ -1,5 +1,5 @@
-//! Texts of bytes, and bytes of texts, as DuckDB writes them: `\xAA` is one byte, and other characters are those of
-//! UTF-8.
+//! Bytes of integers; texts of bytes, and bytes of texts, as DuckDB writes them: `\xAA` is one byte, and other
+//! characters are those of UTF-8.
 //!
 //! Casts of texts to BLOB and back go this way, those of columns and of constants alike, and so do declared columns of
 //! text files. Printable ASCII is written as it is, but for quotes and the backslash.
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, BinaryArray, BinaryBuilder, LargeStringArray};
 use arrow::compute::cast;
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Int64Type, UInt64Type};
 use arrow::error::ArrowError;
 
 /// How the escape of a byte begins; two digits follow.
@@ -55,6 +55,25 @@ pub(crate) fn texts(values: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowE
     let values: &BinaryArray = values.as_binary();
     let texts: LargeStringArray = values.iter().map(|bytes| bytes.map(text)).collect();
     cast(&(Arc::new(texts) as ArrayRef), to)
+}
+
+/// Integers as bytes of a type, the most significant byte first, as many as the integer's type has: as in PostgreSQL.
+pub(crate) fn of_integers(values: &ArrayRef, to: &DataType) -> Result<ArrayRef, ArrowError> {
+    let width = values.data_type().primitive_width().unwrap_or(size_of::<i64>());
+    // What is past the largest signed integer has the same bits.
+    let bytes: BinaryArray = match values.as_primitive_opt::<UInt64Type>() {
+        Some(values) => values.iter().map(|value| value.map(u64::to_be_bytes)).map(|it| last(it, width)).collect(),
+        None => {
+            let values = cast(values, &DataType::Int64)?;
+            let values = values.as_primitive::<Int64Type>();
+            values.iter().map(|value| value.map(i64::to_be_bytes)).map(|it| last(it, width)).collect()
+        }
+    };
+    cast(&(Arc::new(bytes) as ArrayRef), to)
+}
+
+fn last(bytes: Option<[u8; 8]>, width: usize) -> Option<Vec<u8>> {
+    bytes.map(|bytes| bytes[bytes.len() - width..].to_vec())
 }
 
 /// The bytes of a text; none if an escape in it is none.

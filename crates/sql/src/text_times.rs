@@ -16,7 +16,9 @@ use arrow::array::{Array, ArrayRef, AsArray, LargeStringArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, TimeUnit};
 use arrow::error::ArrowError;
-use chrono::{Datelike, NaiveDateTime, Offset, TimeDelta, TimeZone};
+use chrono::{Datelike, NaiveDateTime, TimeDelta, TimeZone};
+
+use crate::zone_clocks::offset_on_wall;
 
 /// What a text becomes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -166,12 +168,7 @@ fn with_offset(text: Cow<'_, str>) -> Cow<'_, str> {
         if zone.offset_from_local_datetime(&time).single().is_some() {
             return None;
         }
-        let at = |days: i64| {
-            let time = time.checked_add_signed(TimeDelta::days(days))?;
-            Some(zone.offset_from_utc_datetime(&time).fix().local_minus_utc())
-        };
-        // The smaller offset is that of standard time.
-        let minutes = at(-1)?.min(at(1)?) / 60;
+        let minutes = offset_on_wall(&zone, time) / 60;
         let sign = if minutes < 0 { '-' } else { '+' };
         Some(format!("{front}{sign}{:02}:{:02}", minutes.abs() / 60, minutes.abs() % 60))
     };

@@ -71,6 +71,7 @@ const LAYERS: [(&str, &[&[&str]]); 7] = [
                 "text_times",
                 "time_units",
                 "calendar_units",
+                "zone_clocks",
                 "canonical_floats",
                 "nested_keys",
                 "nested_texts",

@@ -41,7 +41,7 @@ use arrow::datatypes::{
     DataType, Date32Type, Float64Type, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
     TimeUnit, TimestampMicrosecondType,
 };
-use chrono::{DateTime, NaiveDateTime, Offset, TimeDelta, TimeZone};
+use chrono::{DateTime, NaiveDateTime, Offset, TimeZone};
 use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
 use datafusion::error::{DataFusionError, Result};
@@ -51,6 +51,7 @@ use datafusion::logical_expr::{
 
 use crate::extension_types::ExtensionType;
 use crate::words::sql_name;
+use crate::zone_clocks::offset_on_wall;
 
 pub(crate) use digests::{url_decoded, uuid_of_bytes};
 pub(crate) use elements::functions as of_elements;
@@ -306,9 +307,10 @@ pub(crate) fn reader_of_lists() -> Result<Arc<ScalarUDF>> {
     own("as_uuids")
 }
 
-/// Whether a function of ours takes instants apart, in the session's zone.
+/// Whether a function of ours takes instants apart, or writes them, in the session's zone.
 pub(crate) fn takes_apart(name: &str) -> bool {
-    all().any(|own| own.name == name && own.takes.contains(&Time))
+    let writes = |own: &Own| own.takes.contains(&Any) && matches!(own.gives, Json | Text);
+    all().any(|own| own.name == name && (own.takes.contains(&Time) || writes(own)))
 }
 
 /// The columns that a function is computed of.
@@ -364,17 +366,8 @@ impl Arguments {
         let micros = column.as_primitive::<TimestampMicrosecondType>().value(row);
         match (column.data_type(), zoned) {
             (DataType::Timestamp(_, None), Some(DataType::Timestamp(_, Some(zone)))) => {
-                let zone = Tz::from_str(zone)?;
-                let wall = time_of(micros)?;
                 // Where clocks show a time twice or never, that of standard time, as casts have it.
-                let offset = |days: i64| {
-                    let near = wall.checked_add_signed(TimeDelta::days(days)).unwrap_or(wall);
-                    i64::from(zone.offset_from_utc_datetime(&near).fix().local_minus_utc())
-                };
-                let offset = match zone.offset_from_local_datetime(&wall).single() {
-                    Some(offset) => offset.fix().local_minus_utc().into(),
-                    None => offset(-1).min(offset(1)),
-                };
+                let offset = i64::from(offset_on_wall(&Tz::from_str(zone)?, time_of(micros)?));
                 Ok(micros - offset * 1_000_000)
             }
             _ => Ok(micros),

@@ -11,12 +11,14 @@ use datafusion::error::Result;
 use super::raised;
 use crate::calendar_units::unit_of;
 use crate::time_units::per_second;
+use crate::zone_clocks::Clocks;
 
 const DAY_SECONDS: i64 = 86_400;
 /// Days from year 1 to 1970.
 const EPOCH_DAY: i64 = 719_163;
 
-/// Timestamps cut to a unit, in their own ticks; an instant as UTC shows it.
+/// Timestamps cut to a unit, in their own ticks; an instant as the clocks of its zone show it. What is shorter than a
+/// day is cut off of what goes by, so that an hour that clocks show twice has two starts, as in PostgreSQL.
 ///
 /// # Errors
 /// A unit that is none, and times whose start no calendar has.
@@ -46,9 +48,14 @@ pub(crate) fn truncated(times: &ArrayRef, unit: &str) -> Result<ArrayRef> {
     let refused = || raised(format!("the {unit} of a time that no calendar has"));
     let in_calendar = |time: i64| NaiveDate::from_num_days_from_ce_opt(ce_day(time.div_euclid(DAY_SECONDS * second))?);
     let numbers = cast(times, &DataType::Int64)?;
-    let cut = |time: Option<i64>| {
-        time.map(|time| in_calendar(time).and_then(|_| start(time)).ok_or_else(refused)).transpose()
+    let clocks = Clocks::of(times.data_type())?.ok_or_else(refused)?;
+    let is_of_day = ["microsecond", "millisecond", "second", "minute", "hour"].contains(&unit);
+    let cut = |time: i64| {
+        let wall = clocks.wall(time)?;
+        let cut = in_calendar(wall).and_then(|_| start(wall))?;
+        if is_of_day { cut.checked_sub(wall)?.checked_add(time) } else { clocks.instant(cut) }
     };
+    let cut = |time: Option<i64>| time.map(|time| cut(time).ok_or_else(refused)).transpose();
     let cut: Int64Array = numbers.as_primitive::<Int64Type>().iter().map(cut).collect::<Result<_>>()?;
     Ok(cast(&(Arc::new(cut) as ArrayRef), times.data_type())?)
 }

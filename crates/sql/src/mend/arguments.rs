@@ -9,11 +9,12 @@
 //! `to_char` takes patterns of strftime of dates and times, and gives any other text back as it is; here a pattern
 //! without a `%` is one of PostgreSQL's, and numbers and intervals have those, too. So do `to_date` and `to_timestamp`.
 //! `date_trunc` counts in nanoseconds, which end in 2262, and has no unit above the year. Here it counts in the ticks
-//! of its argument, but for zones other than UTC, and a date has microseconds. That goes once DataFusion's does so.
+//! of its argument, and a date has microseconds. That goes once DataFusion's does so.
 //!
 //! `ceil`, `floor` and `trunc` of decimals are those of [`super::whole_decimals`].
 //!
-//! `now`, `to_timestamp`, `date_bin`, `range` and `generate_series` give nanoseconds ([`super::microseconds`]).
+//! `now`, `to_timestamp` and `date_bin` give nanoseconds ([`super::microseconds`]), and so do `range` and
+//! `generate_series` of times ([`super::time_series`]).
 //!
 //! `to_char` gives the first row's text for all where the time is a constant and patterns are none; here each row has
 //! its own. That goes once DataFusion's function does so.
@@ -23,13 +24,14 @@ use std::sync::{Arc, LazyLock};
 use arrow::array::{AsArray, BooleanArray, StringArray};
 use arrow::compute::kernels::zip::zip;
 use arrow::compute::{cast, nullif};
-use arrow::datatypes::{DataType, FieldRef, TimeUnit};
+use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{FunctionRegistry, SessionState};
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
+use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{
     ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
@@ -37,8 +39,7 @@ use datafusion::logical_expr::{
 
 use super::conversion::is_text;
 use super::in_zone::zone_of;
-use super::zones::is_utc;
-use super::{each_value, growth, microseconds, replacements, whole_decimals};
+use super::{each_value, growth, microseconds, replacements, time_series, whole_decimals};
 use crate::error::SqlError;
 use crate::functions::{is_pattern, read_by_pattern, to_char, truncated};
 use crate::time_units::{per_second, rounded_to};
@@ -192,7 +193,7 @@ impl ScalarUDFImpl for Looked {
         static OURS: LazyLock<Signature> = LazyLock::new(|| Signature::user_defined(Volatility::Immutable));
         match self.look {
             Look::Pattern | Look::Truncation => &OURS,
-            Look::Bins if self.has_zone => &OURS,
+            Look::Bins | Look::Growth(growth::Growth::Series) if self.has_zone => &OURS,
             _ => self.original.signature(),
         }
     }
@@ -225,6 +226,11 @@ impl ScalarUDFImpl for Looked {
             }
             Look::Growth(growth) => {
                 growth::check(self.name(), growth, &args)?;
+                if growth == growth::Growth::Series
+                    && let Some(lists) = time_series::lists(self.name(), &args)?
+                {
+                    return Ok(lists);
+                }
                 let promised = args.return_field.data_type().clone();
                 let result = self.original.inner().invoke_with_args(args)?;
                 return if result.data_type() == promised { Ok(result) } else { result.cast_to(&promised, None) };
@@ -283,6 +289,10 @@ impl ScalarUDFImpl for Looked {
             Look::Pattern => coerced_of_char(arg_types),
             Look::Truncation => coerced_of_truncation(arg_types, self.has_zone),
             Look::Bins if self.has_zone => microseconds::coerced_of_bins(arg_types),
+            Look::Growth(growth::Growth::Series) if self.has_zone => match time_series::coerced(arg_types) {
+                Some(coerced) => Ok(coerced),
+                None => coerced_by(&self.original, arg_types),
+            },
             _ => self.original.coerce_types(arg_types),
         }
     }
@@ -290,6 +300,13 @@ impl ScalarUDFImpl for Looked {
     fn documentation(&self) -> Option<&Documentation> {
         self.original.documentation()
     }
+}
+
+/// The types of arguments as a function of DataFusion's has them.
+fn coerced_by(function: &ScalarUDF, from: &[DataType]) -> Result<Vec<DataType>> {
+    let fields: Vec<FieldRef> = from.iter().map(|own| Arc::new(Field::new("", own.clone(), true))).collect();
+    let coerced = fields_with_udf(&fields, function)?;
+    Ok(coerced.iter().map(|field| field.data_type().clone()).collect())
 }
 
 /// The types of arguments of `to_char`: what is no number and no time is read as a timestamp.
@@ -334,14 +351,12 @@ fn coerced_of_truncation(from: &[DataType], has_zone: bool) -> Result<Vec<DataTy
     }
 }
 
-/// Timestamps cut to a unit; none where DataFusion's function cuts them: those of a zone, and times of day.
+/// Timestamps cut to a unit; none where DataFusion's function cuts them: times of day.
 fn truncation(args: &ScalarFunctionArgs) -> Result<Option<ColumnarValue>> {
     let [ColumnarValue::Scalar(unit), times] = args.args.as_slice() else { return Ok(None) };
     let Some(unit) = unit.try_as_str().flatten() else { return Ok(None) };
     match times.data_type() {
-        DataType::Timestamp(_, zone) if zone.as_deref().is_none_or(is_utc) => {
-            each_value(times, |times| truncated(times, unit)).map(Some)
-        }
+        DataType::Timestamp(_, _) => each_value(times, |times| truncated(times, unit)).map(Some),
         _ => Ok(None),
     }
 }

@@ -1,7 +1,7 @@
 //! Functions in the place of casts: texts that become decimals ([`crate::text_decimals`]), decimals that become floats
 //! ([`crate::decimal_floats`]), times and intervals that become texts, and intervals that were some
-//! ([`crate::time_texts`]), texts that become bytes and bytes that become texts ([`crate::text_bytes`]), and casts that
-//! rows compute ([`super::failing_casts`]).
+//! ([`crate::time_texts`]), texts and integers that become bytes and bytes that become texts ([`crate::text_bytes`]),
+//! and casts that rows compute ([`super::failing_casts`]).
 //!
 //! A function's name has its kind and its type, so that plans travel; no statement can call it, since no registry has
 //! it.
@@ -44,10 +44,12 @@ enum Kind {
     TryBytes,
     /// From bytes to a text with escapes.
     BytesText,
+    /// From an integer to its bytes.
+    IntegerBytes,
 }
 
 /// How the names of functions begin; the type follows.
-const NAMES: [(&str, Kind); 10] = [
+const NAMES: [(&str, Kind); 11] = [
     ("warpcube_late_cast_", Kind::Late),
     ("warpcube_decimal_", Kind::Decimal),
     (TRY_DECIMAL, Kind::TryDecimal),
@@ -58,6 +60,7 @@ const NAMES: [(&str, Kind); 10] = [
     ("warpcube_bytes_of_text_", Kind::Bytes),
     (TRY_BYTES, Kind::TryBytes),
     (BYTES_TEXT, Kind::BytesText),
+    (INTEGER_BYTES, Kind::IntegerBytes),
 ];
 /// How the names of functions begin that have a value for all arguments.
 pub(super) const TRY_DECIMAL: &str = "warpcube_try_decimal_";
@@ -65,6 +68,7 @@ pub(super) const FLOAT: &str = "warpcube_float_";
 pub(super) const TRY_INTERVAL: &str = "warpcube_try_interval_of_text_";
 pub(super) const TRY_BYTES: &str = "warpcube_try_bytes_of_text_";
 pub(super) const BYTES_TEXT: &str = "warpcube_text_of_bytes_";
+pub(super) const INTEGER_BYTES: &str = "warpcube_bytes_of_integer_";
 
 /// The function of a name, for plans that come from another session.
 pub(super) fn function(name: &str) -> Option<Arc<ScalarUDF>> {
@@ -76,7 +80,7 @@ pub(super) fn function(name: &str) -> Option<Arc<ScalarUDF>> {
         Kind::Float => target.is_floating(),
         Kind::Interval | Kind::TryInterval => matches!(target, DataType::Interval(_)),
         Kind::TimeText | Kind::BytesText => target.is_string(),
-        Kind::Bytes | Kind::TryBytes => is_bytes(&target),
+        Kind::Bytes | Kind::TryBytes | Kind::IntegerBytes => is_bytes(&target),
     };
     is_kind.then(|| Arc::new(CastFunction::function(kind, &target)))
 }
@@ -113,6 +117,7 @@ impl CastFunction {
             () if cast.is_of_text() && is_bytes(cast.to) && cast.may_fail => Kind::TryBytes,
             () if cast.is_of_text() && is_bytes(cast.to) => Kind::Bytes,
             () if is_bytes(&cast.from) && cast.to.is_string() => Kind::BytesText,
+            () if cast.from.is_integer() && is_bytes(cast.to) => Kind::IntegerBytes,
             () => return None,
         };
         Some(CastFunction::function(kind, cast.to).call(vec![cast.operand.clone()]))
@@ -170,6 +175,7 @@ impl ScalarUDFImpl for CastFunction {
                     .map_err(|misfit| DataFusionError::Execution(misfit.reason()))
             }),
             Kind::BytesText => each_value(value, |bytes| Ok(text_bytes::texts(bytes, &self.target)?)),
+            Kind::IntegerBytes => each_value(value, |values| Ok(text_bytes::of_integers(values, &self.target)?)),
             Kind::Decimal | Kind::TryDecimal => each_value(value, |texts| {
                 read(texts, &self.target, self.kind == Kind::TryDecimal)?.map_err(|misfit| {
                     let (text, target) = (misfit.text, &self.target);

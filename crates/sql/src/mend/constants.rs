@@ -42,7 +42,9 @@ impl AnalyzerRule for OneNan {
                     false => Transformed::no(expr),
                 };
                 let (expr, of_lists) = (lists.data, lists.transformed);
-                if !expr.exists(|expr| Ok(is_zero(expr) || (may_make_nan(expr, schema) && is_constant(expr))))? {
+                let is_lambda = |expr: &Expr| matches!(expr, Expr::HigherOrderFunction(_));
+                let is_sought = |expr: &Expr| is_zero(expr) || may_make_nan(expr, schema) && is_constant(expr);
+                if !expr.exists(|expr| Ok(is_lambda(expr) || is_sought(expr)))? {
                     return Ok(Transformed::new_transformed(expr, of_lists));
                 }
                 let context =
@@ -55,8 +57,12 @@ impl AnalyzerRule for OneNan {
                     _ => false,
                 };
                 let within = |expr: &Expr| Ok(is_float(expr, schema) && is_constant(expr) && is_zero(expr));
+                // So may what reads a lambda's parameter.
+                let reads = |value: &Expr| value.exists(|expr| Ok(matches!(expr, Expr::LambdaVariable(_))));
                 let compare = |value: &mut Expr| -> Result<()> {
-                    if is_constant(value) {
+                    if reads(value)? {
+                        *value = one_zero(std::mem::take(value));
+                    } else if is_constant(value) {
                         if let Ok(Expr::Literal(known, metadata)) = simplifier.simplify(value.clone()) {
                             let one = literal(&known).unwrap_or_else(|| normalize_float_zero_scalar(known));
                             *value = Expr::Literal(one, metadata);

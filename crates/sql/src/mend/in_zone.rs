@@ -19,12 +19,10 @@ use datafusion::logical_expr::{
 use super::conversion::is_text;
 use super::each_value;
 use crate::text_times::Wall;
-use crate::time_units::per_second;
+use crate::zone_clocks::Clocks;
 
 /// The function's name in plans that travel; no statement can call it, since no registry has it.
 pub(crate) const NAME: &str = "warpcube_in_zone";
-/// Longer than clocks ever go forward or back at once, in seconds.
-const CHANGE_MAX: i64 = 26 * 3600;
 
 static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     Arc::new(ScalarUDF::new_from_impl(InZone { signature: Signature::any(3, Volatility::Immutable) }))
@@ -117,25 +115,17 @@ fn instants(values: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
     let walls = cast_with_options(values, &DataType::Timestamp(unit, None), &strict)?;
     let walls = cast(&walls, &DataType::Int64)?;
     let walls = walls.as_primitive::<Int64Type>();
-    let change = CHANGE_MAX * per_second(unit);
-    // The offset from UTC before the change is that of a day earlier, the one after it that of a day later.
-    let instant_of = |shift: i64| -> Result<Int64Array> {
-        let shifted: ArrayRef = Arc::new(walls.unary_opt::<_, Int64Type>(|wall| wall.checked_add(shift)));
-        let shifted = cast(&shifted, &DataType::Timestamp(unit, None))?;
-        let instant = cast(&cast(&shifted, target)?, &DataType::Int64)?;
-        Ok(instant.as_primitive::<Int64Type>().unary_opt(|instant| instant.checked_sub(shift)))
-    };
-    let (before, after) = (instant_of(-change)?, instant_of(change)?);
+    let clocks = Clocks::of(target)?;
     let missing = is_null(&instants)?;
     let known = cast(&instants, &DataType::Int64)?;
     let known = known.as_primitive::<Int64Type>();
-    // The smaller offset is that of standard time, which makes the later instant.
-    let read = |row: usize| match (missing.value(row) && walls.is_valid(row), before.is_valid(row), after.is_valid(row))
-    {
-        (false, _, _) => Ok(known.is_valid(row).then(|| known.value(row))),
-        (true, true, true) => Ok(Some(before.value(row).max(after.value(row)))),
-        (true, _, _) => {
-            Err(DataFusionError::Execution(format!("clock time {} is no instant in {target}", walls.value(row))))
+    let read = |row: usize| match missing.value(row) && walls.is_valid(row) {
+        false => Ok(known.is_valid(row).then(|| known.value(row))),
+        true => {
+            let wall = walls.value(row);
+            let instant = clocks.as_ref().and_then(|clocks| clocks.instant(wall));
+            let refused = || DataFusionError::Execution(format!("clock time {wall} is no instant in {target}"));
+            instant.map(Some).ok_or_else(refused)
         }
     };
     let read: Int64Array = (0..walls.len()).map(read).collect::<Result<_>>()?;

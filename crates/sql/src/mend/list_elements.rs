@@ -5,20 +5,24 @@
 //! `x IN (1, NULL)` of `array_has([1, NULL], x)`, which is NULL where `x` is another value than 1; of a column of lists
 //! it is false, as in DuckDB. Here NULL is a list among lists, a list and a value have the type that they are compared
 //! in, and a list that is written out becomes one of IN without its NULLs, where all other elements are there in each
-//! row. `array_distinct` and `array_intersect` keep a NULL in DataFusion, and here none, as in DuckDB.
+//! row. `array_distinct` and `array_intersect` keep a NULL in DataFusion, and here none, as in DuckDB;
+//! `array_has_all` and `array_has_any` of NULL are NULL. DataFusion casts a key that is looked up in a map to the type
+//! of its keys, so that `m[1.5]` finds 1.
 //!
 //! The file goes once DataFusion's functions have types in common, and `array_has` one meaning.
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, ListArray};
-use arrow::buffer::OffsetBuffer;
-use arrow::compute::{filter, is_not_null};
-use arrow::datatypes::{DataType, Field};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, ListArray};
+use arrow::buffer::{NullBuffer, OffsetBuffer};
+use arrow::compute::{filter, is_not_null, nullif};
+use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::execution::{FunctionRegistry, SessionState};
+use datafusion::functions_nested::expr_fn::array_element;
+use datafusion::functions_nested::map_extract::map_extract_udf;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
 use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
@@ -34,6 +38,8 @@ use super::each_value;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Role {
     List,
+    /// A map, whose keys are of the type of its elements.
+    Map,
     /// A value like the elements of the list.
     Value,
     Other,
@@ -41,8 +47,8 @@ enum Role {
 
 /// Functions of lists and values like their elements, with the roles of their first arguments; those without are of
 /// lists alone.
-const NAMES: [(&str, &[Role]); 19] = {
-    use Role::{List, Other, Value};
+const NAMES: [(&str, &[Role]); 20] = {
+    use Role::{List, Map, Other, Value};
     [
         (HAS, &[List, Value]),
         ("array_append", &[List, Value]),
@@ -56,6 +62,7 @@ const NAMES: [(&str, &[Role]); 19] = {
         ("array_replace_all", &[List, Value, Value]),
         ("array_replace_n", &[List, Value, Value]),
         ("array_resize", &[List, Other, Value]),
+        ("map_extract", &[Map, Value]),
         ("array_concat", &[]),
         ("array_distinct", &[]),
         ("array_except", &[]),
@@ -68,6 +75,16 @@ const NAMES: [(&str, &[Role]); 19] = {
 const HAS: &str = "array_has";
 /// Functions that give no NULLs.
 const WITHOUT_NULLS: [&str; 2] = ["array_distinct", "array_intersect"];
+
+/// Functions that are NULL where a list is.
+const OF_BOTH: [&str; 2] = ["array_has_all", "array_has_any"];
+
+/// The value of a key in a map: `m[k]`.
+pub(super) fn of_key(map: Expr, key: Expr) -> Expr {
+    let signature = Signature::user_defined(Volatility::Immutable);
+    let extract = OfElements { original: map_extract_udf(), roles: &[Role::Map, Role::Value], signature };
+    array_element(ScalarUDF::new_from_impl(extract).call(vec![map, key]), lit(1_i64))
+}
 
 /// The functions of a session, mended.
 pub(super) fn functions(state: &SessionState) -> Vec<ScalarUDF> {
@@ -137,6 +154,10 @@ impl ScalarUDFImpl for OfElements {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        if OF_BOTH.contains(&self.name()) {
+            let (lists, rows) = (args.args.clone(), args.number_rows);
+            return with_nulls(&self.original.invoke_with_args(args)?, &lists, rows);
+        }
         let found = self.original.invoke_with_args(args)?;
         match WITHOUT_NULLS.contains(&self.name()) {
             true => each_value(&found, without_nulls),
@@ -154,6 +175,22 @@ impl ScalarUDFImpl for OfElements {
     }
 }
 
+/// The field of the keys of a map, by that of its entries.
+fn key_of(entries: &FieldRef) -> Option<&FieldRef> {
+    match entries.data_type() {
+        DataType::Struct(fields) => fields.first(),
+        _ => None,
+    }
+}
+
+/// The entries of a map with keys of a type.
+fn with_keys(entries: &FieldRef, kind: DataType) -> FieldRef {
+    let DataType::Struct(fields) = entries.data_type() else { return entries.clone() };
+    let keys = fields.iter().take(1).map(|key| Arc::new(key.as_ref().clone().with_data_type(kind.clone())));
+    let fields = keys.chain(fields.iter().skip(1).cloned()).collect();
+    Arc::new(entries.as_ref().clone().with_data_type(DataType::Struct(fields)))
+}
+
 /// The types of arguments whose elements and values are of one type; none where they are, or have none in common.
 fn in_common(roles: &[Role], types: &[DataType]) -> Option<Vec<DataType>> {
     let role = |place: usize| match roles {
@@ -165,6 +202,7 @@ fn in_common(roles: &[Role], types: &[DataType]) -> Option<Vec<DataType>> {
             (Role::List, DataType::List(items) | DataType::LargeList(items) | DataType::FixedSizeList(items, _)) => {
                 items.data_type()
             }
+            (Role::Map, DataType::Map(entries, _)) => key_of(entries)?.data_type(),
             (Role::Value, own) => own,
             _ => return None,
         };
@@ -185,6 +223,9 @@ fn in_common(roles: &[Role], types: &[DataType]) -> Option<Vec<DataType>> {
     let mut types = types.to_vec();
     for (place, kind) in places.into_iter().zip(kinds) {
         types[place] = match &types[place] {
+            DataType::Map(entries, is_sorted) if role(place) == Role::Map => {
+                DataType::Map(with_keys(entries, kind), *is_sorted)
+            }
             DataType::LargeList(items) if role(place) == Role::List => {
                 DataType::LargeList(Arc::new(items.as_ref().clone().with_data_type(kind)))
             }
@@ -195,6 +236,21 @@ fn in_common(roles: &[Role], types: &[DataType]) -> Option<Vec<DataType>> {
         };
     }
     Some(types)
+}
+
+/// The values of rows that have all arguments, and NULL for others.
+fn with_nulls(found: &ColumnarValue, arguments: &[ColumnarValue], rows: usize) -> Result<ColumnarValue> {
+    if arguments.iter().any(|argument| matches!(argument, ColumnarValue::Scalar(value) if value.is_null())) {
+        return Ok(ColumnarValue::Scalar(ScalarValue::try_from(&found.data_type())?));
+    }
+    let columns = arguments.iter().filter_map(|argument| match argument {
+        ColumnarValue::Array(column) => column.logical_nulls(),
+        ColumnarValue::Scalar(_) => None,
+    });
+    let nulls = columns.reduce(|all, nulls| NullBuffer::union(Some(&all), Some(&nulls)).unwrap_or(all));
+    let Some(nulls) = nulls.filter(|nulls| nulls.null_count() > 0) else { return Ok(found.clone()) };
+    let is_missing = BooleanArray::new(!nulls.inner(), None);
+    Ok(ColumnarValue::Array(nullif(&found.to_array(rows)?, &is_missing)?))
 }
 
 /// The elements of a list that is a constant or is written out.

@@ -2,7 +2,7 @@
 //!
 //! DataFusion 55.2 compares values of lists by their bits: `array_position([-0e0], 0e0)` is NULL, and
 //! `array_distinct([-0e0, 0e0])` keeps both. Here these functions are given lists and values of one NaN and one zero,
-//! which is also what they give back.
+//! which is also what they give back. So are maps made of such keys, and keys looked up in them.
 //!
 //! The file goes once they compare as `=` does.
 
@@ -19,10 +19,10 @@ use datafusion::logical_expr::{
 };
 
 use super::canonical::is_constant;
-use crate::canonical_floats::{canonical, holds_floats};
+use crate::canonical_floats::{canonical, holds_floats, with_canonical_keys};
 
 /// Functions that compare values of lists.
-const NAMES: [&str; 18] = [
+const NAMES: [&str; 20] = [
     "array_distinct",
     "array_except",
     "array_has",
@@ -41,7 +41,13 @@ const NAMES: [&str; 18] = [
     "array_replace_n",
     "array_sort",
     "array_union",
+    MAP,
+    MAP_EXTRACT,
 ];
+/// The function that makes a map of a list of keys and one of values.
+const MAP: &str = "map";
+/// The function that looks a key up.
+const MAP_EXTRACT: &str = "map_extract";
 
 /// Whether an expression is a call of such a function.
 pub(super) fn is_of_lists(expr: &Expr) -> bool {
@@ -96,11 +102,14 @@ impl ScalarUDFImpl for OfOneValue {
     }
 
     fn invoke_with_args(&self, mut arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        for argument in &mut arguments.args {
+        // Values of maps keep their bits.
+        let compared = if self.name() == MAP { 1 } else { arguments.args.len() };
+        for argument in &mut arguments.args[..compared] {
+            let one = if matches!(argument.data_type(), DataType::Map(..)) { with_canonical_keys } else { canonical };
             match argument {
-                ColumnarValue::Array(array) => *array = canonical(array),
+                ColumnarValue::Array(array) => *array = one(array),
                 ColumnarValue::Scalar(value) if holds_floats(&value.data_type()) => {
-                    *value = ScalarValue::try_from_array(&canonical(&value.to_array()?), 0)?;
+                    *value = ScalarValue::try_from_array(&one(&value.to_array()?), 0)?;
                 }
                 ColumnarValue::Scalar(_) => {}
             }

@@ -1,8 +1,7 @@
 //! Functions that give timestamps of nanoseconds in DataFusion 55.2, which end in 2262, and of microseconds here:
-//! `now`, `to_timestamp`, `date_bin`, and `range` and `generate_series`, as lists and as tables.
+//! `now`, `to_timestamp` and `date_bin`; and the type of series of times ([`super::time_series`]).
 //!
-//! Series are counted by DataFusion, in nanoseconds, so that they still end in 2262. Those of nanoseconds keep them. A
-//! session without a zone has DataFusion's functions as they are.
+//! Series of nanoseconds keep them. A session without a zone has DataFusion's functions as they are.
 //!
 //! The file goes once DataFusion's timestamps have microseconds.
 
@@ -10,17 +9,13 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef, Float64Type, Int64Type, IntervalUnit, TimeUnit};
-use datafusion::catalog::{TableFunction, TableFunctionArgs, TableFunctionImpl, TableProvider};
+use arrow::datatypes::{DataType, Decimal128Type, FieldRef, Float64Type, Int64Type, IntervalUnit, TimeUnit};
 use datafusion::common::ScalarValue;
-use datafusion::datasource::{ViewTable, provider_as_source};
 use datafusion::error::{DataFusionError, Result};
-use datafusion::logical_expr::{Cast, ColumnarValue, Expr, LogicalPlanBuilder};
-use datafusion::prelude::SessionContext;
+use datafusion::logical_expr::{ColumnarValue, Expr};
 
 use super::conversion::is_text;
 use super::each_value;
-use super::in_zone::zone_of;
 use crate::time_units::per_second;
 
 /// The type with microseconds in place of nanoseconds.
@@ -127,57 +122,6 @@ pub(super) fn check_bins(operands: &[ColumnarValue], bins: &ColumnarValue, rows:
         true => Err(DataFusionError::Execution("date_bin of a time that nanoseconds since 1970 do not hold".into())),
         false => Ok(()),
     }
-}
-
-/// Registers the tables of series.
-pub(super) fn register(context: &SessionContext) {
-    for name in ["range", "generate_series"] {
-        if let Some(original) = context.state().table_functions().get(name) {
-            context.register_udtf(name, Arc::new(Series(original.clone())));
-        }
-    }
-}
-
-/// A series of timestamps in FROM.
-#[derive(Debug)]
-struct Series(Arc<TableFunction>);
-
-impl TableFunctionImpl for Series {
-    fn call_with_args(&self, args: TableFunctionArgs) -> Result<Arc<dyn TableProvider>> {
-        let is_changed = |first: &Expr| match first {
-            Expr::Literal(ScalarValue::TimestampNanosecond(..), _) => false,
-            Expr::Literal(first, _) => matches!(first.data_type(), DataType::Date32 | DataType::Timestamp(_, _)),
-            _ => false,
-        };
-        let has_zone = zone_of(args.session().config_options()).is_some();
-        if !has_zone || !args.exprs().first().is_some_and(is_changed) {
-            return self.0.function().call_with_args(args);
-        }
-        let exprs = args.exprs().iter().map(in_nanoseconds).collect::<Result<Vec<_>>>()?;
-        let table = self.0.function().call_with_args(TableFunctionArgs::new(&exprs, args.session()))?;
-        let schema = table.schema();
-        let in_microseconds = |(column, own): (Expr, &Arc<Field>)| {
-            Expr::Cast(Cast::new(Box::new(column), data_type(own.data_type()))).alias(own.name())
-        };
-        let scan = LogicalPlanBuilder::scan(self.0.name(), provider_as_source(table), None)?;
-        let columns: Vec<Expr> = scan.schema().columns().into_iter().map(Expr::Column).collect();
-        let plan = scan.project(columns.into_iter().zip(schema.fields()).map(in_microseconds))?.build()?;
-        Ok(Arc::new(ViewTable::new(plan, None)))
-    }
-}
-
-/// A constant timestamp as DataFusion's series take it.
-fn in_nanoseconds(expr: &Expr) -> Result<Expr> {
-    Ok(match expr {
-        Expr::Literal(value, metadata) => match value.data_type() {
-            DataType::Timestamp(_, zone) => {
-                let value = value.cast_to(&DataType::Timestamp(TimeUnit::Nanosecond, zone))?;
-                Expr::Literal(value, metadata.clone())
-            }
-            _ => expr.clone(),
-        },
-        other => other.clone(),
-    })
 }
 
 /// A cast that raises for what the type does not hold.

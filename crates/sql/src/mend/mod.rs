@@ -60,6 +60,7 @@ pub(crate) mod lists;
 mod microseconds;
 mod mixed;
 pub(crate) mod moments;
+mod moved_instants;
 mod names;
 mod nan;
 pub(crate) mod narrow_casts;
@@ -92,6 +93,7 @@ mod sorts;
 mod spans;
 mod statistics;
 pub(crate) mod sums;
+mod time_series;
 pub(crate) mod timezone;
 mod told_casts;
 mod truth_sums;
@@ -191,7 +193,6 @@ pub(crate) fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
 pub(crate) fn register(context: &SessionContext) {
     let state = context.state();
     context.register_udf(timezone::function(state.config_options()));
-    microseconds::register(context);
     functions::functions().for_each(|udf| context.register_udf(udf));
     let of_lists = functions::of_elements().into_iter().chain([functions::list_reduce()]);
     of_lists.for_each(|function| context.register_higher_order_function(Arc::new(function)));
@@ -219,6 +220,7 @@ pub(crate) fn unregistered(name: &str) -> Option<Arc<ScalarUDF>> {
         .or_else(|| lengths::function(name))
         .or_else(|| coarser_times::function(name))
         .or_else(|| interval_products::function(name))
+        .or_else(|| moved_instants::function(name))
         .or_else(|| wall_texts::function(name))
         .or_else(|| cast_functions::function(name))
         .or_else(|| nested_casts::function(name))

@@ -10,10 +10,12 @@
 //!   of an operation is asked for before plans are analysed. So are a text beside an interval, a date that an interval
 //!   with a time of day moves, and what a sign stands before ([`super::intervals`]).
 //! - A difference of ranks has a sign ([`super::signed`]), and `~x` the type of `x` ([`super::bits`]).
+//! - `m[k]` of a map finds any key, which has a type in common with its keys; DataFusion finds constants of their type.
 //! - `s[2:3]` and `s[1]` of a text are its characters, as in DuckDB; DataFusion takes lists and maps alone.
 //!
 //! The file goes once names tell casts, and sums are not taken apart.
 
+use arrow::datatypes::{DataType, Field};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::planner::{
@@ -24,7 +26,8 @@ use datafusion::sql::sqlparser::ast::BinaryOperator::{
     Divide, Eq, Gt, GtEq, Lt, LtEq, Minus, Modulo, Multiply, NotEq, Plus,
 };
 
-use super::{bits, decimals, interval_products, intervals, mixed, signed, told_casts};
+use super::{bits, decimals, interval_products, intervals, list_elements, mixed, signed, told_casts};
+use crate::canonical_floats::holds_floats;
 use crate::extension_types::ExtensionType;
 use crate::functions;
 use crate::syntax::{is_bits, is_sign, is_told};
@@ -60,10 +63,15 @@ impl ExprPlanner for SessionExprPlanner {
             GetFieldAccess::ListIndex { key } => Some(key.as_ref().clone()),
             GetFieldAccess::ListRange { .. } => None,
         };
-        if let Some(key) = key.filter(|_| is_json(&raw.expr, &raw.field_access, schema))
+        if let Some(key) = key.clone().filter(|_| is_json(&raw.expr, &raw.field_access, schema))
             && let Some(found) = functions::in_json(raw.expr.clone(), key)
         {
             return Ok(PlannerResult::Planned(found));
+        }
+        if let (Ok(DataType::Map(entries, _)), Some(key)) = (raw.expr.get_type(schema), &key)
+            && !is_found(&entries, key)
+        {
+            return Ok(PlannerResult::Planned(list_elements::of_key(raw.expr, key.clone())));
         }
         let is_one = |stride: &Expr| matches!(stride, Expr::Literal(ScalarValue::Int64(Some(1)), _));
         let places = match &raw.field_access {
@@ -110,6 +118,15 @@ impl ExprPlanner for SessionExprPlanner {
             (raw.left, raw.right) = signed::beside_signed(raw.left, raw.right, schema);
         }
         Ok(PlannerResult::Original(raw))
+    }
+}
+
+/// Whether DataFusion finds a key among those of a map: a constant of their type, which has one value of its bits.
+fn is_found(entries: &Field, key: &Expr) -> bool {
+    let DataType::Struct(fields) = entries.data_type() else { return true };
+    match (fields.first(), key) {
+        (Some(own), Expr::Literal(key, _)) => *own.data_type() == key.data_type() && !holds_floats(own.data_type()),
+        _ => false,
     }
 }
 

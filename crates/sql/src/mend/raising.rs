@@ -12,7 +12,7 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_plan::expressions as physical;
 
 use super::arithmetic::limits;
-use super::cast_functions::{BYTES_TEXT, FLOAT, TRY_BYTES, TRY_DECIMAL, TRY_INTERVAL};
+use super::cast_functions::{BYTES_TEXT, FLOAT, INTEGER_BYTES, TRY_BYTES, TRY_DECIMAL, TRY_INTERVAL};
 use super::unordered_casts::as_cast;
 use crate::walk::Walk;
 
@@ -93,7 +93,7 @@ const TOTAL_OF_FLOATS: &[&str] = &[
     "sin", "tanh", "trunc",
 ];
 /// Prefixes of names of functions that have a value for all arguments.
-const TOTAL_FRONTS: &[&str] = &[TRY_DECIMAL, TRY_INTERVAL, FLOAT, TRY_BYTES, BYTES_TEXT];
+const TOTAL_FRONTS: &[&str] = &[TRY_DECIMAL, TRY_INTERVAL, FLOAT, TRY_BYTES, BYTES_TEXT, INTEGER_BYTES];
 
 /// Whether an expression may raise.
 pub(super) fn may_raise(expr: &Expr, schema: &DFSchema) -> Result<bool> {

@@ -12,22 +12,23 @@
 //! The files go once DataFusion has a zone for the session and casts by it.
 
 use std::str::FromStr;
+use std::sync::Arc;
 
-use arrow::datatypes::{DataType, TimeUnit};
+use arrow::datatypes::{DataType, FieldRef, TimeUnit};
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::Transformed;
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::functions::datetime::to_local_time;
 use datafusion::logical_expr::dml::WriteOp;
-use datafusion::logical_expr::expr::{Alias, ScalarFunction};
+use datafusion::logical_expr::expr::{Alias, ScalarFunction, WindowFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, TryCast};
 use datafusion::optimizer::AnalyzerRule;
 
 use super::in_zone::{in_zone, is_in_zone, unit_of, zone_of};
-use super::{each_expression, list_calls, timezone};
+use super::{each_expression, list_calls, moved_instants, timezone};
 use crate::functions;
 use crate::walk::{PlanWalk, Walk};
 
@@ -137,7 +138,7 @@ impl AnalyzerRule for SessionZone {
 
 /// Whether a function takes instants apart.
 fn takes_apart(name: &str) -> bool {
-    ["date_part", "date_trunc", "to_char"].contains(&name) || functions::takes_apart(name)
+    ["date_part", "date_trunc", "generate_series", "range", "to_char"].contains(&name) || functions::takes_apart(name)
 }
 
 /// Whether an expression may make an instant of what is none, or the other way round.
@@ -147,6 +148,7 @@ fn may_cross(expr: &Expr) -> bool {
         Expr::TryCast(cast) => is_instant(cast.field.data_type()) || is_on_wall(cast.field.data_type()),
         Expr::ScalarFunction(function) => function.name() == "arrow_cast" || takes_apart(function.name()),
         Expr::BinaryExpr(binary) => is_sum(binary.op),
+        Expr::WindowFunction(_) => true,
         _ => false,
     }
 }
@@ -157,20 +159,42 @@ fn is_sum(op: Operator) -> bool {
 
 /// An instant moved by an interval on the calendar of the session's zone; its result keeps its type.
 fn moved(binary: &BinaryExpr, zone: &str, schema: &DFSchema) -> Option<Expr> {
-    let mut mended = binary.clone();
     let types = [&binary.left, &binary.right].map(|side| side.get_type(schema).ok());
-    let (instant, own) = match &types {
-        [Some(own @ DataType::Timestamp(_, Some(_))), Some(DataType::Interval(_))] => (&mut mended.left, own),
-        [Some(DataType::Interval(_)), Some(own @ DataType::Timestamp(_, Some(_)))] => (&mut mended.right, own),
+    let (instant, interval, own) = match types {
+        [Some(own @ DataType::Timestamp(_, Some(_))), Some(DataType::Interval(_))] => {
+            (&binary.left, &binary.right, own)
+        }
+        [Some(DataType::Interval(_)), Some(own @ DataType::Timestamp(_, Some(_)))] => {
+            (&binary.right, &binary.left, own)
+        }
         _ => return None,
     };
-    let DataType::Timestamp(unit, Some(named)) = own else { return None };
-    if named.as_ref() == zone || is_utc(named) && is_utc(zone) {
+    let DataType::Timestamp(unit, Some(named)) = &own else { return None };
+    let is_own = named.as_ref() == zone || is_utc(named) && is_utc(zone);
+    // The clocks of UTC go on.
+    if moved_instants::is_time_alone(interval) || is_own && is_utc(zone) {
         return None;
     }
-    let cast = Way::Cast.to(std::mem::take(instant.as_mut()), DataType::Timestamp(*unit, Some(zone.into())));
-    **instant = cast;
-    Some(Way::Cast.to(Expr::BinaryExpr(mended), own.clone()))
+    let seen = DataType::Timestamp(*unit, Some(zone.into()));
+    let seen = if is_own { instant.as_ref().clone() } else { Way::Cast.to(instant.as_ref().clone(), seen) };
+    let moved = moved_instants::moved(seen, binary.op, interval.as_ref().clone());
+    Some(if is_own { moved } else { Way::Cast.to(moved, own) })
+}
+
+/// A window over a RANGE frame of days or months on the calendar of the session's zone.
+fn framed(window: &WindowFunction, zone: &str, schema: &DFSchema) -> Option<Expr> {
+    let offsets = moved_instants::offsets(window);
+    let key = &window.params.order_by.first().filter(|_| !offsets.is_empty())?.expr;
+    let DataType::Timestamp(unit, Some(named)) = key.get_type(schema).ok()? else { return None };
+    let is_own = named.as_ref() == zone || is_utc(&named) && is_utc(zone);
+    if is_own && is_utc(zone) || moved_instants::is_checked(key) {
+        return None;
+    }
+    let seen = DataType::Timestamp(unit, Some(zone.into()));
+    let seen = if is_own { key.clone() } else { Way::Cast.to(key.clone(), seen) };
+    let mut framed = window.clone();
+    framed.params.order_by[0].expr = moved_instants::checked(seen, offsets);
+    Some(Expr::WindowFunction(Box::new(framed)))
 }
 
 fn is_instant(data_type: &DataType) -> bool {
@@ -222,6 +246,7 @@ pub(super) fn in_session(expr: Expr, zone: &str, schema: &DFSchema) -> Transform
         },
         Expr::ScalarFunction(function) if takes_apart(function.name()) => apart(function, zone, schema),
         Expr::BinaryExpr(binary) if is_sum(binary.op) => moved(binary, zone, schema),
+        Expr::WindowFunction(window) => framed(window, zone, schema),
         _ => None,
     };
     match crossed {
@@ -230,15 +255,37 @@ pub(super) fn in_session(expr: Expr, zone: &str, schema: &DFSchema) -> Transform
     }
 }
 
+/// The type with instants of a zone in the place of those of others, within lists, structs and maps, too; none where it
+/// has no others.
+fn seen_in(own: &DataType, zone: &str) -> Option<DataType> {
+    use DataType::{FixedSizeList, LargeList, List, Map, Struct, Timestamp};
+    let within = |field: &FieldRef| {
+        let seen = seen_in(field.data_type(), zone)?;
+        Some(Arc::new(field.as_ref().clone().with_data_type(seen)))
+    };
+    match own {
+        Timestamp(unit, Some(own)) if own.as_ref() != zone => Some(Timestamp(*unit, Some(zone.into()))),
+        List(items) => within(items).map(List),
+        LargeList(items) => within(items).map(LargeList),
+        FixedSizeList(items, length) => within(items).map(|items| FixedSizeList(items, *length)),
+        Map(entries, is_sorted) => within(entries).map(|entries| Map(entries, *is_sorted)),
+        Struct(fields) => {
+            let seen: Vec<Option<FieldRef>> = fields.iter().map(within).collect();
+            let is_changed = seen.iter().any(Option::is_some);
+            let fields = seen.into_iter().zip(fields).map(|(seen, own)| seen.unwrap_or_else(|| own.clone()));
+            is_changed.then(|| Struct(fields.collect()))
+        }
+        _ => None,
+    }
+}
+
 /// The function over the instant in the session's zone; its result keeps its type.
 fn apart(function: &ScalarFunction, zone: &str, schema: &DFSchema) -> Option<Expr> {
     let mut mended = function.clone();
     let mut changed = false;
     for argument in &mut mended.args {
-        if let Ok(DataType::Timestamp(unit, Some(own))) = argument.get_type(schema)
-            && own.as_ref() != zone
-        {
-            *argument = Way::Cast.to(std::mem::take(argument), DataType::Timestamp(unit, Some(zone.into())));
+        if let Some(seen) = argument.get_type(schema).ok().and_then(|own| seen_in(&own, zone)) {
+            *argument = Way::Cast.to(std::mem::take(argument), seen);
             changed = true;
         }
     }
@@ -269,6 +316,9 @@ fn crossed(value: &Expr, target: &DataType, way: Way, zone: &str, schema: &DFSch
         false => way.to(expr, target.clone()),
     };
     match (is_instant(&from), is_instant(target)) {
+        (false, false) if from.is_nested() && target.is_string() => {
+            seen_in(&from, zone).map(|seen| way.to(way.to(value.clone(), seen), target.clone()))
+        }
         (false, true) if is_on_wall(&from) => {
             // Arrow's cast reads in the zone of its target; the optimiser sees through it as if clocks never changed.
             if is_utc(zone) || from.is_string() && matches!(way, Way::Try) {

@@ -11,6 +11,7 @@
 //! - PIVOT, UNPIVOT, SUMMARIZE and DESCRIBE are statements ([`super::statements`]).
 //! - `2 * 3 ^ 2` reads as the bits of `2 * 3` and 2. Here `^` is a power, as in PostgreSQL: above `*`, below a sign,
 //!   and `2 ^ 3 ^ 3` is `(2 ^ 3) ^ 3`. `**` is the same, as in DuckDB.
+//! - `~ 3 + 1` reads as `(~3) + 1`. Here `~` binds less than `+` and more than `&`, as in PostgreSQL and DuckDB.
 //! - `TRIM(LEADING FROM x)` is no syntax of sqlparser's.
 //! - `j -> 'a' = 'b'` reads as `j -> ('a' = 'b')`. Here arrows bind more closely than comparisons.
 //! - `a = b IN (1, 2)` and `a = b LIKE c` read as `(a = b) IN (1, 2)` and `(a = b) LIKE c`. Here IN, BETWEEN and LIKE
@@ -310,13 +311,14 @@ impl Dialect for SessionDialect {
         if is_set_operation(parser) {
             return Some(parser.parse_query().map(Expr::Subquery));
         }
-        let op = match parser.peek_token_ref().token {
-            Token::Minus => UnaryOperator::Minus,
-            Token::Plus => UnaryOperator::Plus,
+        let (op, precedence) = match parser.peek_token_ref().token {
+            Token::Minus => (UnaryOperator::Minus, self.of_powers()),
+            Token::Plus => (UnaryOperator::Plus, self.of_powers()),
+            Token::Tilde => (UnaryOperator::BitwiseNot, self.prec_value(Precedence::Ampersand)),
             _ => return None,
         };
         parser.next_token();
-        let operand = parser.parse_subexpr(self.of_powers());
+        let operand = parser.parse_subexpr(precedence);
         Some(operand.map(|operand| Expr::UnaryOp { op, expr: Box::new(operand) }))
     }
 

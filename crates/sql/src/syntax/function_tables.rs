@@ -7,6 +7,7 @@
 //! - `unnest(t.l)` and `generate_series(1, t.n)` read columns of tables before them and of queries around. DataFusion
 //!   plans series of constants alone, and what it makes of `unnest` is no part of a subquery's plan: both are read for
 //!   `LATERAL (SELECT unnest(t.l))`.
+//! - So are series of times, which are lists of ours (`mend/time_series.rs`).
 //! - `unnest([t.a, t.b])` of a select list: DataFusion plans the items of a list in brackets without the columns
 //!   around, those of `make_array(t.a, t.b)` with them.
 //! - `unnest(l) WITH ORDINALITY` has the numbers of its rows, as in PostgreSQL; DataFusion has none.
@@ -22,7 +23,7 @@ use std::ops::ControlFlow;
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Join, ObjectName, Query, Select,
+    DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Join, ObjectName, Query, Select,
     SelectItem, SetExpr, Statement, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, Value, Visitor,
     VisitorMut,
 };
@@ -397,14 +398,42 @@ fn as_subquery(factor: &mut TableFactor, has_before: bool) {
     };
     let mut reads = Reads(false);
     lists.iter().for_each(|list| _ = visits::visit(list, &mut reads));
-    let (TableFactor::UNNEST { alias, .. } | TableFactor::Table { alias, .. }) = factor else { return };
     let item =
         |list: Expr| SelectItem::UnnamedExpr(call("unnest", vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(list))]));
-    if reads.0
-        && let Ok(subquery) = relations::of_items(lists.into_iter().map(item).collect())
-    {
-        *factor = TableFactor::Derived { lateral: has_before, subquery, alias: alias.take(), sample: None };
+    if !reads.0 && !is_of_times(factor) {
+        return;
     }
+    let alias = match factor {
+        TableFactor::UNNEST { alias, .. } => alias.take(),
+        TableFactor::Table { name, alias, .. } => {
+            let mut alias = alias.take().unwrap_or_else(|| named(&name.to_string()));
+            if alias.columns.is_empty() {
+                alias.columns.push(TableAliasColumnDef { name: Ident::new(VALUE), data_type: None });
+            }
+            Some(alias)
+        }
+        _ => return,
+    };
+    if let Ok(subquery) = relations::of_items(lists.into_iter().map(item).collect()) {
+        *factor = TableFactor::Derived { lateral: has_before && reads.0, subquery, alias, sample: None };
+    }
+}
+
+/// Whether a function in FROM is a series whose step may be an interval: DataFusion's tables of times end at changes of
+/// clocks.
+fn is_of_times(factor: &TableFactor) -> bool {
+    fn may_be_interval(expr: &Expr) -> bool {
+        match expr {
+            Expr::Interval(_) | Expr::Function(_) => true,
+            Expr::Cast { data_type, .. } => matches!(data_type, DataType::Interval { .. }),
+            Expr::TypedString(typed) => matches!(typed.data_type, DataType::Interval { .. }),
+            Expr::Nested(inner) | Expr::UnaryOp { expr: inner, .. } => may_be_interval(inner),
+            Expr::BinaryOp { left, right, .. } => may_be_interval(left) || may_be_interval(right),
+            _ => false,
+        }
+    }
+    let TableFactor::Table { args: Some(given), .. } = factor else { return false };
+    matches!(given.args.as_slice(), [_, _, FunctionArg::Unnamed(FunctionArgExpr::Expr(step))] if may_be_interval(step))
 }
 
 /// Whether an expression reads a column, or a query.

@@ -17,14 +17,17 @@ pub(super) fn by_path(expr: &mut Expr) {
                 Expr::Value(value) => value.value.clone().into_string().and_then(|text| {
                     let inner = text.trim().strip_prefix('{')?.strip_suffix('}')?.to_string();
                     let step = |step: &str| step.trim().trim_matches('"').to_string();
-                    Some(inner.split(',').map(step).collect::<Vec<_>>())
+                    let is_empty = inner.trim().is_empty();
+                    Some(inner.split(',').map(step).filter(|_| !is_empty).collect::<Vec<_>>())
                 }),
                 list => texts(list),
             };
             let Some(steps) = steps else { return };
             // A pointer of JSON takes a step for a name or a number, as its value is an object or an array.
             let step = |step: &String| format!("/{}", step.replace('~', "~0").replace('/', "~1"));
-            Expr::value(Value::SingleQuotedString(steps.iter().map(step).collect()))
+            // Without a step it is all of the value.
+            let path = if steps.is_empty() { "$".into() } else { steps.iter().map(step).collect() };
+            Expr::value(Value::SingleQuotedString(path))
         }
         _ => return,
     };

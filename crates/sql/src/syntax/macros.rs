@@ -131,7 +131,8 @@ fn begun(sql: &str, word: &str) -> Option<Parser<'static>> {
 /// [`SqlError::Planning`] for arguments that a macro does not take, [`SqlError::Unsupported`] for macros that are too
 /// deep or too long.
 pub(super) fn write_out(state: &SessionState, parsed: &mut ParsedStatement) -> Result<bool> {
-    let mut calls = Calls { state, depth: 0, places: 0, has_found: false };
+    let is_view = matches!(parsed, ParsedStatement::Statement(it) if matches!(**it, SqlStatement::CreateView(_)));
+    let mut calls = Calls { state, depth: 0, places: 0, has_found: false, is_view };
     match super::visit(parsed, &mut calls) {
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => Ok(calls.has_found),
@@ -214,6 +215,8 @@ struct Calls<'a> {
     places: usize,
     /// Whether a macro was called.
     has_found: bool,
+    /// Whether the statement makes a view, whose plan would keep the values of variables.
+    is_view: bool,
 }
 
 impl Calls<'_> {
@@ -278,6 +281,11 @@ impl Calls<'_> {
         };
         let variable = variable(call)?;
         let is_variable = variable.is_some();
+        if is_variable && self.is_view {
+            let text = "getvariable in a view or in a macro without arguments, which would keep the value of now; give \
+                        it to a macro with an argument, or write CREATE TEMPORARY MACRO";
+            return Err(SqlError::Unsupported(text.into()));
+        }
         let name = variable.unwrap_or_else(|| call.name.clone());
         let found = self.found(&name);
         self.has_found |= found.is_some();

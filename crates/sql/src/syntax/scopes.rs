@@ -20,6 +20,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::items::{MARK, folded};
 use super::quotes::quoted;
 use super::relations::parts;
+use super::value_columns;
 use crate::error::{Result, SqlError};
 
 /// What stands behind the mark in the name of a table, before its number.
@@ -187,7 +188,8 @@ impl Scopes {
 /// # Errors
 /// [`SqlError::Unsupported`] for a clause around branches that read the table.
 pub(super) fn around_branches(query: &mut Query, Ended { name, reads_itself }: Ended) -> Result<()> {
-    if let (true, SetExpr::SetOperation { right, .. }) = (reads_itself, query.body.as_mut()) {
+    if let (true, SetExpr::SetOperation { left, right, .. }) = (reads_itself, query.body.as_mut()) {
+        with_room(left);
         with_casts_twice(right);
     }
     let clauses = [
@@ -209,6 +211,25 @@ pub(super) fn around_branches(query: &mut Query, Ended { name, reads_itself }: E
     let inner = std::mem::replace(query, outer);
     *query.body = SetExpr::Query(Box::new(inner));
     Ok(())
+}
+
+/// Gives numbers with a point in the first term of a recursive query as many digits as decimals have: the table has
+/// their types, and a step may count them up.
+fn with_room(first: &mut SetExpr) {
+    let select = match first {
+        SetExpr::Select(select) => select,
+        SetExpr::Query(query) => return with_room(&mut query.body),
+        SetExpr::SetOperation { left, right, .. } => {
+            with_room(left);
+            return with_room(right);
+        }
+        _ => return,
+    };
+    for item in &mut select.projection {
+        if let SelectItem::UnnamedExpr(item) | SelectItem::ExprWithAlias { expr: item, .. } = item {
+            value_columns::widen(item);
+        }
+    }
 }
 
 /// Has the casts that a recursive step gives stand twice: the planner's own casts to the types of the first branch
