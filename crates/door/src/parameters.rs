@@ -110,6 +110,19 @@ pub fn parameter_count(sql: &str) -> usize {
     places.max().unwrap_or(0)
 }
 
+/// The names of a statement's parameters, each once, in their order.
+pub fn parameter_names(sql: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    for (.., parameter) in parameters(sql) {
+        if let Parameter::Name(name) = parameter
+            && !names.contains(&name)
+        {
+            names.push(name);
+        }
+    }
+    names
+}
+
 /// The parameters of a statement, with the bytes where each begins and ends.
 fn parameters(sql: &str) -> Vec<(usize, usize, Parameter)> {
     let (tokens, _) = tokens(sql);

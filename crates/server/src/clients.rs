@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
-use warpcube_sql::{Connection, Database, SqlError};
+use warpcube_sql::{Connection, Database, MemoryShare, SqlError};
 
 use crate::token::{DRAWN, Token};
 
@@ -26,6 +25,8 @@ pub struct TokenOptions {
     pub timeout: Option<Duration>,
     /// Rows of a result.
     pub rows_max: Option<u64>,
+    /// Bytes of memory on the CPU that the operators of its statements have together.
+    pub memory_max: Option<u64>,
 }
 
 impl TokenOptions {
@@ -49,26 +50,39 @@ impl TokenOptions {
 pub(crate) struct Client {
     pub(crate) token: Token,
     pub(crate) name: Arc<str>,
+    /// Its number, from 0.
+    pub(crate) number: usize,
     read_only: bool,
-    /// Places of its statements that run, where they are fewer than the server's.
-    pub(crate) places: Option<Arc<Semaphore>>,
+    /// Its statements that run at once, where they are fewer than the server's.
+    statements_max: Option<usize>,
     timeout: Option<Duration>,
     pub(crate) rows_max: Option<u64>,
+    memory: Option<MemoryShare>,
 }
 
 impl Client {
     /// The holder of a token that may do all.
     fn free(token: Token, name: &str) -> Client {
-        Client { token, name: name.into(), read_only: false, places: None, timeout: None, rows_max: None }
+        Client {
+            token,
+            name: name.into(),
+            number: 0,
+            read_only: false,
+            statements_max: None,
+            timeout: None,
+            rows_max: None,
+            memory: None,
+        }
     }
 
     fn of(options: &TokenOptions) -> Client {
-        let places = options.statements_max.map(|most| Arc::new(Semaphore::new(most.max(1))));
+        let share = |most: u64| MemoryShare::new(&options.name, usize::try_from(most).unwrap_or(usize::MAX));
         Client {
             read_only: options.read_only,
-            places,
+            statements_max: options.statements_max,
             timeout: options.timeout,
             rows_max: options.rows_max,
+            memory: options.memory_max.map(share),
             ..Client::free(Token::given(&options.token), &options.name)
         }
     }
@@ -78,7 +92,7 @@ impl Client {
     /// # Errors
     /// Settings of the database that contradict it.
     pub(crate) fn connect(&self, database: &Database) -> Result<Connection, SqlError> {
-        let connection = database.connect_as(Some(self.name.clone()));
+        let connection = database.connect_as(Some(self.name.clone()), self.memory.clone());
         if self.read_only {
             // Both would write files.
             connection.set("warpcube.dump_source", "off")?;
@@ -103,7 +117,13 @@ impl Clients {
     /// The holder of the drawn token, and those of others.
     pub(crate) fn new(drawn: Token, others: &[TokenOptions]) -> Clients {
         let others = others.iter().map(Client::of);
-        Clients(std::iter::once(Client::free(drawn, DRAWN)).chain(others).map(Arc::new).collect())
+        let all = std::iter::once(Client::free(drawn, DRAWN)).chain(others).enumerate();
+        Clients(all.map(|(number, client)| Arc::new(Client { number, ..client })).collect())
+    }
+
+    /// The statements that each may have running at once, by their numbers.
+    pub(crate) fn statements_max(&self) -> impl Iterator<Item = Option<usize>> {
+        self.0.iter().map(|client| client.statements_max)
     }
 
     /// The drawn token.
@@ -115,11 +135,6 @@ impl Clients {
     pub(crate) fn of(&self, text: &[u8]) -> Option<Arc<Client>> {
         self.0.iter().fold(None, |found, client| if client.token.is(text) { Some(client.clone()) } else { found })
     }
-
-    /// Refuses statements that wait for a place of their client.
-    pub(crate) fn close(&self) {
-        self.0.iter().filter_map(|client| client.places.as_ref()).for_each(|places| places.close());
-    }
 }
 
 #[cfg(test)]
@@ -128,7 +143,15 @@ mod tests {
 
     fn options(name: &str, token: &str) -> TokenOptions {
         let (name, token) = (name.to_string(), token.to_string());
-        TokenOptions { name, token, read_only: true, statements_max: None, timeout: None, rows_max: None }
+        TokenOptions {
+            name,
+            token,
+            read_only: true,
+            statements_max: None,
+            timeout: None,
+            rows_max: None,
+            memory_max: None,
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What keeps a server from starting, and what a request is refused for.
+//! What keeps a server from starting or ends it, and what a request is refused for.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -39,6 +39,9 @@ pub enum ServerError {
     /// The system gives no threads.
     #[error("SRV-004 the server cannot start its threads: {0}")]
     Threads(String),
+    /// The device was lost, and the server was to end then.
+    #[error("SRV-010 the device was lost, and --on-device-loss is exit; the server has ended")]
+    DeviceLost,
 }
 
 /// Why a request is refused, or how its statement failed.

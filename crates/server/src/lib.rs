@@ -19,6 +19,7 @@ mod server;
 mod shared;
 mod statements;
 mod token;
+mod turns;
 
 pub use clients::TokenOptions;
 pub use error::ServerError;

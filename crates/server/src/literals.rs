@@ -1,7 +1,7 @@
 //! Values of JSON as constants of SQL.
 
 use serde_json::Value;
-use warpcube_door::Parameters;
+use warpcube_door::{Parameters, text};
 
 /// The parameters of an array, by their places, or of an object, by their names.
 ///
@@ -32,11 +32,6 @@ fn literal(value: &Value) -> String {
             format!("{{{}}}", members.collect::<Vec<_>>().join(", "))
         }
     }
-}
-
-/// A text between quotes.
-pub(crate) fn text(value: &str) -> String {
-    format!("'{}'", value.replace('\'', "''"))
 }
 
 #[cfg(test)]

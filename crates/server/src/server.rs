@@ -20,6 +20,7 @@ use crate::seal::Seal;
 use crate::shared::Shared;
 use crate::statements::Statements;
 use crate::token::{Token, Turnstile, WRONG};
+use crate::turns::Turns;
 use crate::{door, flight, http};
 
 /// Threads that serve requests; statements run on others.
@@ -27,6 +28,8 @@ const THREADS: usize = 2;
 
 /// Connections that wait to be taken.
 const WAITING_MAX: u32 = 4096;
+/// How often the device is looked at.
+const LOST_TICK: Duration = Duration::from_millis(500);
 /// How long requests have to notice that the server is dropped.
 const END: Duration = Duration::from_millis(200);
 
@@ -50,6 +53,8 @@ pub struct ServerOptions {
     pub token: TokenPlace,
     /// Tokens beside the one that the server draws.
     pub tokens: Vec<TokenOptions>,
+    /// Files with secrets beside that of the token, which no statement reads or writes.
+    pub secret_files: Vec<PathBuf>,
     /// Statements that run at once; others wait for their turn.
     pub statements_max: usize,
     /// Bytes of the body of a request.
@@ -90,12 +95,16 @@ impl Server {
         let no_token =
             |error: std::io::Error| ServerError::Token { path: token_file.clone(), reason: error.to_string() };
         let token = Token::create(&token_file).map_err(no_token)?;
+        let secret: Vec<PathBuf> = options.secret_files.iter().chain([&token_file]).cloned().collect();
+        database.keep_secret(&secret);
         let seal = Seal::new().map_err(no_token)?;
         let metrics = Arc::new(Metrics::default());
         let (ending, is_ending) = watch::channel(false);
+        let clients = Clients::new(token, &options.tokens);
+        let turns = Turns::new(statements_max, clients.statements_max());
         let shared = Arc::new(Shared {
-            statements: Statements::new(database, crew, statements_max),
-            clients: Clients::new(token, &options.tokens),
+            statements: Statements::new(database, crew, turns),
+            clients,
             turnstile: Turnstile::new(WRONG),
             seal,
             metrics: metrics.clone(),
@@ -130,12 +139,18 @@ impl Server {
         &self.token_file
     }
 
+    /// Waits until the device is lost: it answers nothing more in this process.
+    pub async fn device_lost(&self) {
+        while !self.shared.statements.database().device().is_lost() {
+            tokio::time::sleep(LOST_TICK).await;
+        }
+    }
+
     /// Takes no connection and no statement any more, and waits until the requests that are there are answered, no
     /// longer than `most`. Those that are left then are cancelled when the server is dropped. Gives whether none was.
     pub async fn drain(&self, most: Duration) -> bool {
         self.ending.send_replace(true);
         self.shared.statements.close();
-        self.shared.clients.close();
         let mut ended = self.ended.clone();
         tokio::time::timeout(most, ended.wait_for(|ended| *ended)).await.is_ok()
     }

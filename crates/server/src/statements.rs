@@ -2,7 +2,7 @@
 //!
 //! A statement's task makes pieces of its result ready and puts them into a queue that has few places, so that a slow
 //! client slows its statement down, and memory stays bounded. The other end of the queue is a [`Rows`] on the threads
-//! of requests. Dropping it cancels the statement and frees its place at once.
+//! of requests. Dropping it cancels the statement and ends its turn at once.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,31 +11,26 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use futures::StreamExt;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
-use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 use warpcube_door::{Crew, Threads};
 use warpcube_sql::{
-    Connection, Database, GivenTables, OwnStatement, Registration, SqlError, StatementKind, StatementReport,
+    Connection, Database, GivenTables, OwnStatement, ReadOnly, Registration, SqlError, StatementKind, StatementReport,
 };
 
 use crate::clients::Client;
 use crate::error::Refusal;
+use crate::turns::{NoTurn, Turn, Turns};
 
 /// Pieces of a result that may wait for the client.
 const QUEUE: usize = 4;
 /// Rows of a piece at most: what the device gives may be one batch of many millions.
 const ROWS: usize = 1 << 16;
-/// Statements that may wait for their turn.
-const WAITING_MAX: usize = 4096;
 /// The time for which a client may read nothing.
 const STALL: Duration = Duration::from_secs(300);
 /// How long idle threads have to end with the server.
 const IDLE_END: Duration = Duration::from_millis(200);
 /// How long a statement whose time is over, or that was killed, has to say so itself: its threads may all be busy.
 const GRACE: Duration = Duration::from_millis(200);
-
-/// The places of a statement that runs: of its client, where that has its own, and of the server.
-type Place = (Option<OwnedSemaphorePermit>, OwnedSemaphorePermit);
 
 /// Makes pieces of rows; of none, at their end, the last one.
 pub(crate) type Encode<T> = Box<dyn FnMut(Option<RecordBatch>) -> Result<Option<T>, Refusal> + Send>;
@@ -76,17 +71,13 @@ impl Statement {
 pub(crate) struct Statements {
     database: Database,
     crew: Crew,
-    /// The places of statements that run; waiting ones get them in their order.
-    places: Arc<Semaphore>,
-    /// The places of statements that wait.
-    queue: Semaphore,
+    turns: Arc<Turns>,
 }
 
 impl Statements {
-    /// Statements of a database, of which `most` run at once, on the threads of a crew.
-    pub(crate) fn new(database: Database, crew: Crew, most: usize) -> Statements {
-        let (places, queue) = (Arc::new(Semaphore::new(most)), Semaphore::new(WAITING_MAX));
-        Statements { database, crew, places, queue }
+    /// Statements of a database, which run on the threads of a crew when their turn comes.
+    pub(crate) fn new(database: Database, crew: Crew, turns: Turns) -> Statements {
+        Statements { database, crew, turns: Arc::new(turns) }
     }
 
     /// The database.
@@ -96,7 +87,7 @@ impl Statements {
 
     /// Refuses all statements from now on, those that wait too.
     pub(crate) fn close(&self) {
-        self.places.close();
+        self.turns.close();
     }
 
     /// Ends the threads of statements. Called outside of a runtime.
@@ -110,26 +101,30 @@ impl Statements {
         self.database.register_statement(session, &statement.text, &StatementReport::new())
     }
 
-    /// Waits for a statement's place among those of its client, and among all.
-    async fn place(&self, client: &Client, statement: &Registration) -> Result<Place, Refusal> {
-        let refused = |refusal: Refusal| {
+    /// Waits for a statement's turn.
+    async fn turn(&self, client: &Client, statement: &Registration) -> Result<Turn, Refusal> {
+        let refused = |reason: NoTurn| {
+            let refusal = match reason {
+                NoTurn::LineFull => Refusal::busy("too many statements of this token wait for their turn"),
+                NoTurn::Closed => server_ends(),
+            };
             statement.end(Some(refusal.code()));
             refusal
         };
-        let _waiting =
-            self.queue.try_acquire().map_err(|_| refused(Refusal::busy("too many statements wait for their turn")))?;
-        let place = async {
-            let own = match &client.places {
-                Some(places) => Some(places.clone().acquire_owned().await?),
-                None => None,
-            };
-            Ok::<Place, AcquireError>((own, self.places.clone().acquire_owned().await?))
-        };
         tokio::select! {
-            place = place => place.map_err(|_| refused(server_ends())),
+            turn = self.turns.wait(client.number) => turn.map_err(refused),
             () = statement.report().cancel().cancelled() => {
                 Err(Refusal::of_statement(statement.failed(SqlError::Cancelled), ""))
             }
+        }
+    }
+
+    /// Refuses a client that may change nothing; `what` names what it asks for.
+    pub(crate) fn check_changes(&self, client: &Client, what: &str) -> Result<(), Refusal> {
+        let connection = client.connect(&self.database).map_err(|error| Refusal::of_statement(error, ""))?;
+        match connection.settings().read_only {
+            ReadOnly::All => Err(Refusal::of_statement(SqlError::ReadOnly(what.into()), "")),
+            ReadOnly::Off | ReadOnly::Files => Ok(()),
         }
     }
 
@@ -144,8 +139,9 @@ impl Statements {
     /// Those of [`Statements::start`], and of the query.
     pub(crate) async fn plan(&self, statement: Statement) -> Result<Option<SchemaRef>, Refusal> {
         let registered = self.register(&statement);
-        let _place = self.place(&statement.client, &registered).await?;
+        let _turn = self.turn(&statement.client, &registered).await?;
         let connection = self.connect(&statement.client, &registered)?;
+        let given = statement.given.clone();
         let sql = statement.sql();
         let threads = self.crew.threads();
         let planned = threads.as_ref().and_then(|threads| {
@@ -154,7 +150,7 @@ impl Statements {
                     registered.forget();
                     return Ok(None);
                 }
-                let columns = connection.columns(registered, &sql, None).await;
+                let columns = connection.columns(registered, &sql, given.as_ref()).await;
                 columns.map(Some).map_err(|error| Refusal::of_statement(error, &sql))
             })
         });
@@ -174,7 +170,7 @@ impl Statements {
         self.start_registered(statement, registered, begin).await
     }
 
-    /// Waits for a place and starts a statement on a connection of its own; `begin` is given its columns, and whether
+    /// Waits for its turn and starts a statement on a connection of its own; `begin` is given its columns, and whether
     /// its rows tell how many were written, and gives what makes pieces of its rows.
     ///
     /// # Errors
@@ -190,9 +186,9 @@ impl Statements {
         let sql = statement.sql();
         let is_about_statements =
             matches!(OwnStatement::parse(&sql), Ok(Some(OwnStatement::ShowQueries | OwnStatement::Kill { .. })));
-        let place = match is_about_statements {
+        let turn = match is_about_statements {
             true => None,
-            false => Some(self.place(&client, &registered).await?),
+            false => Some(self.turn(&client, &registered).await?),
         };
         let threads = self.crew.threads().ok_or_else(server_ends)?;
         let connection = self.connect(&client, &registered)?;
@@ -230,7 +226,7 @@ impl Statements {
         });
         let task = task.ok_or_else(server_ends)?;
         let began = Instant::now();
-        let running = Running { statement: running, task, began, limit, _threads: threads, _place: place };
+        let running = Running { statement: running, task, began, limit, _threads: threads, _turn: turn };
         Ok(Rows { messages, running: Some(running) })
     }
 }
@@ -295,14 +291,14 @@ impl<T> Rows<T> {
     }
 }
 
-/// A statement that has its place.
+/// A statement that has its turn.
 struct Running {
     statement: Registration,
     task: JoinHandle<()>,
     began: Instant,
     limit: Option<Duration>,
     _threads: Arc<Threads>,
-    _place: Option<Place>,
+    _turn: Option<Turn>,
 }
 
 impl Running {

@@ -18,7 +18,7 @@ use datafusion::logical_expr::LogicalPlan;
 
 use crate::error::{Result, SqlError};
 use crate::lexer::tokens;
-use crate::locations::{AllowedPaths, is_pattern, local_path};
+use crate::locations::{OUTSIDE, Reach, is_pattern, local_path};
 use crate::memory_table::MemoryTable;
 use crate::settings::{DatabaseSettings, Settings};
 use crate::values::{EncodedFiles, ReadOnly, SettingOrigin};
@@ -36,7 +36,7 @@ const FOLDERS: [(&str, FolderOf); 3] = [
 /// What a statement may reach.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Access {
-    allowed: Option<AllowedPaths>,
+    reach: Reach,
     read_only: ReadOnly,
 }
 
@@ -48,32 +48,36 @@ impl Access {
 
     /// What statements with these settings may reach.
     pub(crate) fn under(settings: &Settings) -> Access {
-        Access { allowed: settings.database.allowed_paths.clone(), read_only: settings.read_only }
+        Access { reach: settings.database.reach(), read_only: settings.read_only }
     }
 
     /// What any connection of a database may reach.
     pub(crate) fn of_database(settings: &DatabaseSettings) -> Access {
-        Access { allowed: settings.allowed_paths.clone(), read_only: ReadOnly::Off }
+        Access { reach: settings.reach(), read_only: ReadOnly::Off }
     }
 
-    /// The folders, where not all are allowed.
-    pub(crate) fn allowed(&self) -> Option<&AllowedPaths> {
-        self.allowed.as_ref()
+    /// The files that statements reach.
+    pub(crate) fn reach(&self) -> &Reach {
+        &self.reach
     }
 
-    /// Refuses a file or folder outside of the allowed folders.
+    /// Refuses a file or folder that is out of reach.
     pub(crate) fn check_path(&self, path: &Path) -> Result<()> {
-        match self.allowed.as_ref().is_none_or(|allowed| allowed.holds(path)) {
-            true => Ok(()),
-            false => Err(SqlError::FileOutside { path: path.display().to_string() }),
+        match self.reach.refusal(path) {
+            None => Ok(()),
+            Some(reason) => Err(SqlError::FileOutside(path.display().to_string(), reason)),
         }
     }
 
-    /// Refuses a location outside of the allowed folders: a path, a URL, or a pattern by the folder in front of its
-    /// first wildcard.
+    /// Refuses a location that is out of reach: a path, a URL, or a pattern by the folder in front of its first
+    /// wildcard.
     pub(crate) fn check_location(&self, location: &str) -> Result<()> {
-        let Some(allowed) = &self.allowed else { return Ok(()) };
-        let outside = || SqlError::FileOutside { path: location.to_string() };
+        let refused = |reason| Err(SqlError::FileOutside(location.to_string(), reason));
+        if self.reach.allowed.is_none() {
+            let secret = local_path(location).and_then(|path| self.reach.refusal(&path));
+            return secret.map_or(Ok(()), refused);
+        }
+        let outside = || SqlError::FileOutside(location.to_string(), OUTSIDE);
         // Below a wildcard no part may lead back up.
         let below = location.find(['*', '?', '[']).map_or("", |wildcard| &location[wildcard..]);
         if below.split('/').any(|part| part == "..") {
@@ -88,10 +92,7 @@ impl Access {
             _ => path.clone(),
         };
         let plain = if plain.as_os_str().is_empty() { PathBuf::from(".") } else { plain };
-        match allowed.holds(&plain) {
-            true => Ok(()),
-            false => Err(outside()),
-        }
+        self.reach.refusal(&plain).map_or(Ok(()), refused)
     }
 
     /// Refuses a plan that writes to files that it must not write.
@@ -214,6 +215,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+    use crate::locations::{AllowedPaths, SecretFiles};
 
     #[test]
     fn paths_are_compared_as_the_system_resolves_them() {
@@ -227,7 +229,8 @@ mod tests {
         symlink(at("out/none.csv"), at("in/dangling.csv")).unwrap();
         symlink(at("in/sub"), at("back")).unwrap();
         let allowed = AllowedPaths::parse(&at("in").display().to_string()).unwrap();
-        let access = Access { allowed: Some(allowed.clone()), read_only: ReadOnly::Off };
+        let reach = Reach { allowed: Some(allowed.clone()), ..Reach::default() };
+        let access = Access { reach, read_only: ReadOnly::Off };
         for name in ["in", "in/", "in/none.csv", "in/sub/../none.csv", "in/new/folder/x", "back/x.csv", "out/../in/x"] {
             assert!(allowed.holds(&at(name)), "{name}");
             assert!(access.check_location(&at(name).display().to_string()).is_ok(), "{name}");
@@ -259,5 +262,30 @@ mod tests {
         }
         assert!(access.check_location("s3://bucket/x.csv").is_err());
         assert!(AllowedPaths::parse("/nowhere/at/all").is_none() && AllowedPaths::parse(" : ").is_none());
+    }
+
+    #[test]
+    fn secret_files_are_out_of_reach_by_any_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir(at("sub")).unwrap();
+        std::fs::write(at("token"), "x\n").unwrap();
+        symlink(at("token"), at("sub/link")).unwrap();
+        std::fs::hard_link(at("token"), at("other")).unwrap();
+        let secret = SecretFiles::default().with(&[at("token")]).with(&[]);
+        for allowed in [None, AllowedPaths::parse("/")] {
+            let access = Access { reach: Reach { allowed, secret: secret.clone() }, read_only: ReadOnly::Off };
+            for name in ["token", "sub/link", "other", "sub/../token"] {
+                let location = at(name).display().to_string();
+                let told = access.check_location(&location).unwrap_err().to_string();
+                assert!(told.ends_with("it has secrets of the server"), "{told}");
+                assert!(access.check_path(&at(name)).is_err(), "{location}");
+            }
+            for name in ["/proc/self/mem", "/proc/self/environ", "/proc/thread-self/mem"] {
+                assert!(access.check_path(Path::new(name)).is_err(), "{name}");
+            }
+            assert!(access.check_path(&at("tokens")).is_ok() && access.check_path(&at("sub")).is_ok());
+        }
+        assert!(SecretFiles::default() == SecretFiles::default().with(&[]));
     }
 }

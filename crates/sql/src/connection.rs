@@ -49,6 +49,7 @@ use crate::catalog::{self, CatalogView, GivenTables};
 use crate::database::{Database, HoldsPlans, owner};
 use crate::error::{Result, SqlError};
 use crate::exec::DevicePlanner;
+use crate::memory_share::MemoryShare;
 use crate::memory_table::WriteLock;
 use crate::mend;
 use crate::plans::{self, Epoch, Planned};
@@ -113,6 +114,7 @@ struct Inner {
     /// The name of the connection's session in lists and logs of statements.
     session: Option<Arc<str>>,
     context: SessionContext,
+    memory: Option<MemoryShare>,
     /// Origins of the connection's settings that are not at their default.
     origins: Mutex<BTreeMap<String, SettingOrigin>>,
     /// Held while settings change.
@@ -151,12 +153,13 @@ impl fmt::Debug for Connection {
 impl Database {
     /// Opens a connection. Its settings are those that the database was opened with.
     pub fn connect(&self) -> Connection {
-        self.connect_as(None)
+        self.connect_as(None, None)
     }
 
     /// As [`Database::connect`], for a client of another process where the session has a name: lists and logs of
-    /// statements show it, and statements do not reach the streams of this process.
-    pub fn connect_as(&self, session: Option<Arc<str>>) -> Connection {
+    /// statements show it, and statements do not reach the streams of this process. With a share of the memory of
+    /// operators, its statements have no more than that.
+    pub fn connect_as(&self, session: Option<Arc<str>>, memory: Option<MemoryShare>) -> Connection {
         let mut first = self.first_state();
         let mut settled = Settled::default();
         settled.number(&mut first, self);
@@ -174,7 +177,9 @@ impl Database {
             context,
             origins: Mutex::new(origins),
             settled: Mutex::new(settled),
-            known: AtomicU64::new(0),
+            // The runtime of a share is taken over by the first statement.
+            known: AtomicU64::new(if memory.is_some() { u64::MAX } else { 0 }),
+            memory,
             is_given: AtomicBool::new(false),
             prepared,
             lean: Mutex::new(None),

@@ -170,12 +170,9 @@ pub enum SqlError {
     /// The operating system refused.
     #[error("FILE-006 {0}")]
     FileAccess(String),
-    /// A file or folder that is not in one of the folders of `warpcube.allowed_paths`.
-    #[error("FILE-007 {path}: outside of warpcube.allowed_paths")]
-    FileOutside {
-        /// The path as written.
-        path: String,
-    },
+    /// A file or folder, as written, that statements do not reach, and why.
+    #[error("FILE-007 {0}: {1}")]
+    FileOutside(String, &'static str),
     /// A statement that writes files through a connection that is read-only.
     #[error("FILE-008 {0}: the session is read-only (warpcube.read_only)")]
     ReadOnly(String),

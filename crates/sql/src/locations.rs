@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -142,6 +143,11 @@ pub(crate) fn shown(path: &Path) -> String {
     mirrored(path).map_or_else(|| path.display().to_string(), |file| file.url)
 }
 
+/// Why a path outside of the allowed folders is refused.
+pub(crate) const OUTSIDE: &str = "outside of warpcube.allowed_paths";
+/// Why a file with secrets of the process is refused.
+const SECRET: &str = "no statement reads or writes it: it has secrets of the server";
+
 /// Folders that hold all files that statements may read and write, as the system resolves them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllowedPaths(Arc<[PathBuf]>);
@@ -166,6 +172,53 @@ impl fmt::Display for AllowedPaths {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let folders: Vec<String> = self.0.iter().map(|folder| folder.display().to_string()).collect();
         f.write_str(&folders.join(":"))
+    }
+}
+
+/// Files that no statement reads or writes, whatever folders are allowed: those with secrets of the process.
+///
+/// `/proc` is one of them where there are any: `/proc/self/mem` has the memory of the process.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct SecretFiles(Arc<[PathBuf]>);
+
+impl SecretFiles {
+    /// These files and those of before.
+    pub(crate) fn with(&self, files: &[PathBuf]) -> SecretFiles {
+        let proc = (!files.is_empty()).then(|| PathBuf::from("/proc"));
+        let files = files.iter().map(|file| resolved(file).unwrap_or_else(|| file.clone()));
+        let mut all: Vec<PathBuf> = self.0.iter().cloned().chain(files).chain(proc).collect();
+        all.sort();
+        all.dedup();
+        SecretFiles(all.into())
+    }
+
+    /// Whether a path is one of the files, by its name or by another name of the same file.
+    pub(crate) fn holds(&self, path: &Path) -> bool {
+        if self.0.is_empty() {
+            return false;
+        }
+        let file = |path: &Path| std::fs::metadata(path).ok().map(|facts| (facts.dev(), facts.ino()));
+        let found = file(path);
+        resolved(path).is_some_and(|path| self.0.iter().any(|secret| path.starts_with(secret)))
+            || found.is_some() && self.0.iter().any(|secret| file(secret) == found)
+    }
+}
+
+/// The files that statements of a database reach: those of the allowed folders, where not all are, save secret ones.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Reach {
+    pub(crate) allowed: Option<AllowedPaths>,
+    pub(crate) secret: SecretFiles,
+}
+
+impl Reach {
+    /// Why a path is out of reach; none where it is not.
+    pub(crate) fn refusal(&self, path: &Path) -> Option<&'static str> {
+        match &self.allowed {
+            _ if self.secret.holds(path) => Some(SECRET),
+            Some(allowed) if !allowed.holds(path) => Some(OUTSIDE),
+            _ => None,
+        }
     }
 }
 

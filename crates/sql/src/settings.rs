@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::error::{Result, SqlError};
-use crate::locations::AllowedPaths;
+use crate::locations::{AllowedPaths, Reach, SecretFiles};
 use crate::nearest::nearest;
 use crate::ranges::PARTITIONS;
 use crate::values::{
@@ -110,6 +110,15 @@ pub struct DatabaseSettings {
     pub allowed_paths: Option<AllowedPaths>,
     /// Statements that the log keeps.
     pub query_log: usize,
+    /// Files that no statement reaches.
+    pub(crate) secret: SecretFiles,
+}
+
+impl DatabaseSettings {
+    /// The files that statements reach.
+    pub(crate) fn reach(&self) -> Reach {
+        Reach { allowed: self.allowed_paths.clone(), secret: self.secret.clone() }
+    }
 }
 
 impl Default for Settings {
@@ -123,6 +132,7 @@ impl Default for Settings {
                 spill_folder: None,
                 allowed_paths: None,
                 query_log: QUERY_LOG_DEFAULT,
+                secret: SecretFiles::default(),
             },
             placement: Placement::Auto,
             timeout: None,

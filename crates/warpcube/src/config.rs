@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use warpcube_server::TokenOptions;
-use warpcube_sql::{Assignment, PREFIX, SettingOrigin, Settings, SqlError, setting_names};
+use warpcube_sql::{Assignment, Budget, PREFIX, SettingOrigin, Settings, SqlError, setting_names};
 
 use crate::cli::{CommonArgs, RunArgs};
 use crate::error::{CliError, Result};
@@ -40,7 +40,7 @@ pub(crate) fn assignments(run: &RunArgs, common: &CommonArgs) -> Result<Vec<Assi
 }
 
 /// The file that is named, or the user's if there is one.
-fn file(common: &CommonArgs) -> Option<PathBuf> {
+pub(crate) fn file(common: &CommonArgs) -> Option<PathBuf> {
     let own = || folder().map(|folder| folder.join("config.toml")).filter(|path| path.exists());
     common.config.clone().or_else(own)
 }
@@ -69,6 +69,7 @@ struct TokenTable {
     statements: Option<NonZeroUsize>,
     timeout: Option<String>,
     rows: Option<u64>,
+    memory: Option<String>,
 }
 
 /// The tokens of the file, which others must not read then.
@@ -81,15 +82,21 @@ pub(crate) fn tokens(common: &CommonArgs) -> Result<Vec<TokenOptions>> {
         return Err(error("it has tokens, and other users may read it; chmod 600 keeps them out".into()));
     }
     let option = |(name, table): (String, TokenTable)| {
-        let TokenTable { token, read_only, statements, timeout, rows } = table;
+        let TokenTable { token, read_only, statements, timeout, rows, memory } = table;
         let of_time = |text: String| {
             let mut settings = Settings::default();
             let set = settings.assign("warpcube.timeout", &text).map(|()| settings.timeout);
             set.map_err(|_| error(format!("timeout '{text}' of token '{name}': expected a time such as '30s'")))
         };
         let timeout = timeout.map(of_time).transpose()?.flatten();
+        let of_size = |text: String| match text.parse() {
+            Ok(Budget::Bytes(bytes)) => Ok(bytes),
+            _ => Err(error(format!("memory '{text}' of token '{name}': expected a size such as '4GiB'"))),
+        };
+        let memory_max = memory.map(of_size).transpose()?;
         let (statements_max, rows_max) = (statements.map(NonZeroUsize::get), rows);
-        let options = TokenOptions { name: name.clone(), token, read_only, statements_max, timeout, rows_max };
+        let options =
+            TokenOptions { name: name.clone(), token, read_only, statements_max, timeout, rows_max, memory_max };
         options.check().map_err(error).map(|()| options)
     };
     let tokens: Vec<TokenOptions> = tokens.into_iter().map(option).collect::<Result<_>>()?;

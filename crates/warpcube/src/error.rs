@@ -116,6 +116,7 @@ impl CliError {
             error if error.is_cancelled() => 130,
             CliError::Closed => 0,
             CliError::Script { error, .. } => error.exit_code(),
+            CliError::Server(ServerError::DeviceLost) => 1,
             CliError::Usage(_)
             | CliError::Server(_)
             | CliError::Setting(_)

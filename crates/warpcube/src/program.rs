@@ -101,7 +101,8 @@ fn start(cli: &Cli, matches: &ArgMatches, host: &Arc<Host>) -> Result<usize> {
     let tokens = served.map(|_| config::tokens(&cli.common)).transpose()?;
     let database = Database::open(options).map_err(config::from_outside)?;
     if let Some(args) = served {
-        return serve::run(args, tokens.unwrap_or_default(), &database, host).map(|()| 0);
+        let (tokens, file) = (tokens.unwrap_or_default(), config::file(&cli.common));
+        return serve::run(args, tokens, file, &database, host).map(|()| 0);
     }
     let connection = database.connect();
     if let Some(Command::Cube { command }) = &cli.command {

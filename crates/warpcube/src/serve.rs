@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use warpcube_server::{Server, ServerError, ServerOptions, TokenOptions, TokenPlace};
 use warpcube_sql::Database;
 
@@ -39,16 +39,36 @@ pub(crate) struct ServeArgs {
     /// Run at most so many statements at once; others wait for their turn
     #[arg(long, value_name = "NUMBER", default_value_t = STATEMENTS)]
     statements: usize,
+    /// Once the device is lost, go on by the CPU, or exit with code 1 when all requests are answered, so that a
+    /// supervisor starts the server anew
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = OnDeviceLoss::GoOn)]
+    on_device_loss: OnDeviceLoss,
 }
 
-/// Serves a database to the holders of tokens until a signal ends the program.
-pub(crate) fn run(args: &ServeArgs, tokens: Vec<TokenOptions>, database: &Database, host: &Arc<Host>) -> Result<()> {
+/// What follows the loss of the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum OnDeviceLoss {
+    /// Statements run on the CPU.
+    GoOn,
+    /// The server ends.
+    Exit,
+}
+
+/// Serves a database to the holders of tokens until a signal ends the program. `file` is the configuration file.
+pub(crate) fn run(
+    args: &ServeArgs,
+    tokens: Vec<TokenOptions>,
+    file: Option<PathBuf>,
+    database: &Database,
+    host: &Arc<Host>,
+) -> Result<()> {
     host.hold(database);
     let options = ServerOptions {
         http: args.listen,
         flight: args.flight_listen,
         token: token_place(args.token_file.as_deref())?,
         tokens,
+        secret_files: file.into_iter().collect(),
         statements_max: args.statements,
         body_max: BODY_MAX,
     };
@@ -61,8 +81,11 @@ pub(crate) fn run(args: &ServeArgs, tokens: Vec<TokenOptions>, database: &Databa
     tell(format_args!("HTTP: http://{}", server.http()));
     tell(format_args!("Flight SQL: grpc://{}", server.flight()));
     tell(format_args!("token: {}", server.token_file().display()));
-    host.block_on(async {
-        interrupts.recv().await;
+    let is_lost = host.block_on(async {
+        let is_lost = tokio::select! {
+            _ = interrupts.recv() => false,
+            () = server.device_lost(), if args.on_device_loss == OnDeviceLoss::Exit => true,
+        };
         tell("the server ends when its requests have ended; Ctrl-C ends it now");
         tokio::select! {
             () = interrupts.interrupt() => {}
@@ -72,10 +95,14 @@ pub(crate) fn run(args: &ServeArgs, tokens: Vec<TokenOptions>, database: &Databa
                 }
             }
         }
+        is_lost
     });
     drop(server);
     exit::close(database);
-    Ok(())
+    match is_lost {
+        true => Err(ServerError::DeviceLost.into()),
+        false => Ok(()),
+    }
 }
 
 /// The place of the token: the file that is named, or a folder that is the user's alone.

@@ -13,7 +13,7 @@ mod ticket;
 use std::sync::Arc;
 
 use arrow::array::{AsArray, RecordBatch};
-use arrow::datatypes::{Int64Type, Schema, SchemaRef, UInt64Type};
+use arrow::datatypes::{FieldRef, Int64Type, Schema, SchemaRef, UInt64Type};
 use arrow_flight::encode::{DictionaryHandling, FlightDataEncoderBuilder};
 use arrow_flight::error::FlightError;
 use arrow_flight::flight_service_server::{FlightService, FlightServiceServer};
@@ -38,6 +38,7 @@ use prost::Message;
 use tokio::sync::oneshot;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
+use warpcube_sql::type_name;
 
 use crate::clients::Client;
 use crate::error::Refusal;
@@ -45,11 +46,14 @@ use crate::guard::guard;
 use crate::http::only_statement;
 use crate::shared::Shared;
 use crate::statements::{Encode, Rows, Statement};
+use ingest::Incoming;
 use prepared::Prepared;
 use ticket::{Held, Sealed, Taken};
 
 /// The action that cancels.
 const CANCEL: &str = "CancelFlightInfo";
+/// The key of a column's metadata that has the name of its SQL type.
+const TYPE_NAME: &str = "ARROW:FLIGHT:SQL:TYPE_NAME";
 /// The code of a statement about a table that is not there.
 const NO_TABLE: &str = "SQL-002";
 
@@ -88,7 +92,8 @@ impl Service {
     /// The columns of a query; none of any other statement, which has not run yet.
     async fn columns(&self, client: Arc<Client>, of: &Sealed) -> Result<Option<SchemaRef>, Status> {
         let statement = Statement::of(client, of.text.clone()).bound_to(of.bound.clone());
-        self.shared.statements.plan(statement).await.map_err(Status::from)
+        let columns = self.shared.statements.plan(statement).await?;
+        Ok(columns.map(|columns| with_type_names(&columns)))
     }
 
     /// Runs a statement and sends its rows.
@@ -100,7 +105,7 @@ impl Service {
         let (tell, told) = oneshot::channel();
         let begin = move |schema: &SchemaRef, _: bool| {
             // Its reader waits for it, unless the client has gone away.
-            let _ = tell.send(schema.clone());
+            let _ = tell.send(with_type_names(schema));
             Ok(Box::new(Ok) as Encode<RecordBatch>)
         };
         let mut rows = statements.start_registered(statement, registered, begin).await?;
@@ -136,6 +141,25 @@ impl Service {
             written = Some(written.unwrap_or(0) + piece?);
         }
         Ok(written.unwrap_or(-1))
+    }
+
+    /// Refuses an ingestion for what its statements would be refused for, planned among no rows.
+    async fn check_ingestion(
+        &self,
+        client: &Arc<Client>,
+        statements: &[String],
+        columns: SchemaRef,
+    ) -> Result<(), Refusal> {
+        let given = warpcube_door::ingested((columns, Vec::new()));
+        let mut planned = Ok(());
+        for sql in statements {
+            let explain = Statement::of(client.clone(), format!("EXPLAIN {sql}")).among(given.clone());
+            planned = self.shared.statements.plan(explain).await.map(drop);
+            if !planned.as_ref().is_err_and(|refusal| refusal.code() == NO_TABLE) {
+                break;
+            }
+        }
+        planned
     }
 
     /// Cancels the statement of a call's answer.
@@ -243,12 +267,12 @@ impl FlightSqlService for Service {
     ) -> Result<ActionCreatePreparedStatementResult, Status> {
         no_transactions(query.transaction_id.as_ref())?;
         let sealed = Sealed::new(statement(&query.query)?, None);
-        let parameters = warpcube_door::parameter_count(&sealed.text);
+        let parameters = parameters::schema(&sealed.text);
         // The columns of a query with parameters may depend on their types.
         let client = client(&request)?;
-        let dataset = if parameters == 0 { self.columns(client.clone(), &sealed).await? } else { None };
+        let dataset = if parameters.fields().is_empty() { self.columns(client.clone(), &sealed).await? } else { None };
         let dataset_schema = dataset.map_or_else(|| Ok(Bytes::new()), |schema| encoded(&schema))?;
-        let parameter_schema = encoded(&parameters::schema(parameters))?;
+        let parameter_schema = encoded(&parameters)?;
         let prepared_statement_handle = self.prepared.add(&client.name, sealed.text)?;
         Ok(ActionCreatePreparedStatementResult { prepared_statement_handle, dataset_schema, parameter_schema })
     }
@@ -305,9 +329,12 @@ impl FlightSqlService for Service {
     ) -> Result<i64, Status> {
         no_transactions(command.transaction_id.as_ref())?;
         let (client, statements) = (client(&request)?, ingest::statements(&command)?);
-        let rows = ingest::read(request.into_inner()).await?;
+        self.shared.statements.check_changes(&client, "ingestion")?;
+        let rows = Incoming::open(request.into_inner()).await?;
+        self.check_ingestion(&client, &statements, rows.columns.clone()).await?;
+        let rows = rows.read().await?;
         let count: i64 = rows.1.iter().map(|batch| batch.num_rows() as i64).sum();
-        let (given, mut done) = (ingest::given(rows), Ok(-1));
+        let (given, mut done) = (warpcube_door::ingested(rows), Ok(-1));
         for sql in statements {
             done = self.update(Statement::of(client.clone(), sql).among(given.clone())).await;
             if !done.as_ref().is_err_and(|refusal| refusal.code() == NO_TABLE) {
@@ -433,6 +460,17 @@ impl FlightSqlService for Service {
     }
 
     async fn register_sql_info(&self, _: i32, _: &SqlInfo) {}
+}
+
+/// The columns with the names of their SQL types, where clients of Flight SQL look for them.
+fn with_type_names(columns: &SchemaRef) -> SchemaRef {
+    let named = |field: &FieldRef| {
+        let mut metadata = field.metadata().clone();
+        metadata.insert(TYPE_NAME.into(), type_name(field));
+        Arc::new(field.as_ref().clone().with_metadata(metadata))
+    };
+    let fields: Vec<FieldRef> = columns.fields().iter().map(named).collect();
+    Arc::new(Schema::new_with_metadata(fields, columns.metadata().clone()))
 }
 
 /// A schema as a message of Arrow.

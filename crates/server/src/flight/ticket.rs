@@ -68,7 +68,7 @@ impl Taken {
     /// Notes a statement until what this gives is dropped.
     pub(super) fn take(&self, number: u64, statement: &Registration) -> Held {
         self.lock().insert(number, statement.clone());
-        Held { taken: self.clone(), number }
+        Held { taken: self.clone(), number, statement: statement.number() }
     }
 
     /// Cancels the statement of a ticket; false if its changes take their places already.
@@ -90,10 +90,16 @@ impl Taken {
 pub(super) struct Held {
     taken: Taken,
     number: u64,
+    /// The number of the statement.
+    statement: u64,
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.taken.lock().remove(&self.number);
+        // A statement that was started later by the same ticket stays.
+        let mut taken = self.taken.lock();
+        if taken.get(&self.number).is_some_and(|last| last.number() == self.statement) {
+            taken.remove(&self.number);
+        }
     }
 }

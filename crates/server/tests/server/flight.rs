@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
-use arrow::datatypes::Int64Type;
+use arrow::datatypes::{Field, Int64Type, Schema};
 use arrow_flight::error::FlightError;
 use arrow_flight::sql::client::FlightSqlServiceClient;
 use arrow_flight::sql::{
@@ -13,7 +13,7 @@ use arrow_flight::sql::{
 use arrow_flight::{CancelFlightInfoRequest, CancelStatus, FlightClient, FlightInfo};
 use futures::TryStreamExt;
 use tonic::transport::{Channel, Endpoint};
-use warpcube_sql::StatementKind;
+use warpcube_sql::{StatementKind, type_name};
 
 use crate::harness::{ENDLESS, SILENT, Served};
 use crate::queries::{STATEMENTS, whole};
@@ -37,7 +37,22 @@ pub(crate) async fn fetched(client: &mut Client, info: FlightInfo) -> Result<Vec
         let stream = client.do_get(endpoint.ticket.unwrap()).await?;
         batches.extend(stream.try_collect::<Vec<_>>().await?);
     }
-    Ok(batches)
+    // The names of the columns' types are looked at on their own.
+    let plain = |batch: RecordBatch| {
+        let schema = Arc::new(without_type_names(batch.schema().as_ref()));
+        RecordBatch::try_new(schema, batch.columns().to_vec()).unwrap()
+    };
+    Ok(batches.into_iter().map(plain).collect())
+}
+
+/// A schema without the names of the columns' types.
+fn without_type_names(schema: &Schema) -> Schema {
+    let plain = |field: &Arc<Field>| {
+        let mut metadata = field.metadata().clone();
+        metadata.remove("ARROW:FLIGHT:SQL:TYPE_NAME");
+        field.as_ref().clone().with_metadata(metadata)
+    };
+    Schema::new_with_metadata(schema.fields().iter().map(plain).collect::<Vec<_>>(), schema.metadata().clone())
 }
 
 #[test]
@@ -57,7 +72,11 @@ fn rows_and_types_are_those_of_a_connection() {
             let expected: Vec<_> = expected.into_iter().filter(|batch| batch.num_rows() > 0).collect();
             assert_eq!(whole(&found), whole(&expected), "{sql}");
             if connection.kind_of(sql) == StatementKind::Query {
-                assert_eq!(told.unwrap(), *schema, "{sql}");
+                let told = told.unwrap();
+                assert_eq!(without_type_names(&told), *schema, "{sql}");
+                for field in told.fields() {
+                    assert_eq!(field.metadata()["ARROW:FLIGHT:SQL:TYPE_NAME"], type_name(field), "{sql}");
+                }
             }
         }
     });
@@ -222,6 +241,32 @@ fn rows_are_ingested_by_one_statement() {
         assert_eq!(whole(&fetched(&mut client, info).await.unwrap()).unwrap().num_rows(), 4);
         let temporary = CommandStatementIngest { temporary: true, ..ingestion("t", create, fail) };
         assert!(client.execute_ingest(temporary, rows()).await.is_err());
+    });
+}
+
+#[test]
+fn a_ticket_that_is_taken_twice_cancels_the_later_statement() {
+    let served = Served::new();
+    served.threads.block_on(async {
+        let mut client = client(&served).await;
+        let info = client.execute(ENDLESS.into(), None).await.unwrap();
+        let ticket = info.endpoint[0].ticket.clone().unwrap();
+        let mut first = client.do_get(ticket.clone()).await.unwrap();
+        let mut second = client.do_get(ticket).await.unwrap();
+        assert!(first.try_next().await.unwrap().is_some() && second.try_next().await.unwrap().is_some());
+        // The end of the first one leaves the second one known.
+        drop(first);
+        let mut plain = FlightClient::new(channel(&served).await);
+        plain.add_header("authorization", &format!("Bearer {}", served.token())).unwrap();
+        let clock = std::time::Instant::now();
+        while served.metric("warpcube_statements_running") != 1.0 {
+            assert!(clock.elapsed() < crate::harness::PATIENCE);
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        let told = plain.cancel_flight_info(CancelFlightInfoRequest::new(info)).await.unwrap();
+        assert_eq!(told.status(), CancelStatus::Cancelled);
+        let ended = second.try_collect::<Vec<_>>().await.unwrap_err().to_string();
+        assert!(ended.contains("SQL-007"), "{ended}");
     });
 }
 

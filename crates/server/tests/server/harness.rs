@@ -31,6 +31,7 @@ pub(crate) fn options(folder: &TempDir) -> ServerOptions {
         flight: "127.0.0.1:0".parse().unwrap(),
         token: TokenPlace::File(folder.path().join("token")),
         tokens: Vec::new(),
+        secret_files: Vec::new(),
         statements_max: 4,
         body_max: 1 << 20,
     }
@@ -47,9 +48,18 @@ impl Served {
     }
 
     pub(crate) fn with(database: DatabaseOptions, change: impl FnOnce(ServerOptions) -> ServerOptions) -> Served {
+        Served::on("cpu", database, change)
+    }
+
+    /// A server whose database is on a device.
+    pub(crate) fn on(
+        device: &str,
+        database: DatabaseOptions,
+        change: impl FnOnce(ServerOptions) -> ServerOptions,
+    ) -> Served {
         let folder = tempfile::tempdir().unwrap();
         let threads = threads().unwrap();
-        let database = Database::open(database.with("warpcube.device", "cpu")).unwrap();
+        let database = Database::open(database.with("warpcube.device", device)).unwrap();
         let options = change(options(&folder));
         let server = Server::start(database.clone(), crate::harness::threads, &options).unwrap();
         Served { server: Some(server), database, threads, folder }

@@ -1,6 +1,7 @@
 //! A server in this process, asked over the wire: what it gives is what a connection gives, and nobody else gets in.
 
 mod admission;
+mod bad_input;
 mod endings;
 mod flight;
 mod harness;

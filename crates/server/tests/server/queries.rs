@@ -123,6 +123,15 @@ fn set_global_counts_for_requests_that_follow() {
     assert_eq!(value("warpcube.query_log"), "7");
     served.query("RESET GLOBAL warpcube.overflow").ok();
     assert_eq!(value("warpcube.overflow"), "error");
+    // Of a setting of all connections it counts at once, too.
+    served.query("RESET GLOBAL warpcube.query_log").ok();
+    assert_ne!(value("warpcube.query_log"), "7");
+    let memory = "datafusion.runtime.memory_limit";
+    let first = value(memory);
+    served.query(&format!("SET GLOBAL {memory} = '64M'")).ok();
+    assert_ne!(value(memory), first);
+    served.query(&format!("RESET GLOBAL {memory}")).ok();
+    assert_eq!(value(memory), first);
     let refused = served.query("SET GLOBAL warpcube.max_rows = 7");
     assert_eq!(refused.error(), (400, "CFG-004".into()));
     assert_eq!(value("warpcube.max_rows"), "5");

@@ -94,7 +94,7 @@ fn statements_that_run_and_that_wait_are_killed_from_elsewhere() {
         let statements_max = 2;
         warpcube_server::ServerOptions { statements_max, ..options }
     });
-    let beside = served.database.connect_as(Some("beside".into()));
+    let beside = served.database.connect_as(Some("beside".into()), None);
     let ask = |sql: &str| {
         let batches = served.threads.block_on(beside.collect(sql)).unwrap();
         batches.iter().map(|batch| batch.num_rows()).sum::<usize>()

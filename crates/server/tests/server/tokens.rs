@@ -17,7 +17,15 @@ fn text(name: &str) -> String {
 
 fn token(name: &str) -> TokenOptions {
     let (name, token) = (name.to_string(), text(name));
-    TokenOptions { name, token, read_only: false, statements_max: None, timeout: None, rows_max: None }
+    TokenOptions {
+        name,
+        token,
+        read_only: false,
+        statements_max: None,
+        timeout: None,
+        rows_max: None,
+        memory_max: None,
+    }
 }
 
 fn served(tokens: Vec<TokenOptions>) -> Served {
@@ -129,4 +137,86 @@ fn limits_of_a_token_are_its_own() {
     assert_eq!(served.metric("warpcube_statements_waiting"), 1.0);
     drop(first);
     assert_eq!(Answer::read(second).ok(), "[{\"a\":1}]\n");
+}
+
+#[test]
+fn a_token_has_no_more_memory_than_it_may_have() {
+    let small = TokenOptions { memory_max: Some(4 << 20), ..token("m") };
+    let served = served(vec![small]);
+    let large = "SELECT count(*) AS n FROM (SELECT DISTINCT value * 7 AS v, repeat('x', 100) AS t \
+                 FROM generate_series(1, 300000))";
+    let refused = ask(&served, "m", large);
+    assert_eq!(refused.error(), (503, "SQL-009".into()));
+    assert!(refused.text().contains("'m' may use 4194304 bytes"), "{}", refused.text());
+    assert_eq!(served.query(large).ok(), "[{\"n\":300000}]\n");
+    for _ in 0..3 {
+        assert_eq!(ask(&served, "m", "SELECT DISTINCT 1 AS a").ok(), "[{\"a\":1}]\n", "nothing is left of it");
+    }
+}
+
+#[test]
+fn a_token_that_floods_holds_up_no_other() {
+    let served = Served::with(DatabaseOptions::new(), |options| ServerOptions {
+        tokens: vec![token("f"), token("o")],
+        statements_max: 1,
+        ..options
+    });
+    let mut flood = vec![send(&served, "f", SILENT)];
+    served.wait_for("warpcube_statements_running", 1.0);
+    flood.extend((0..50).map(|_| send(&served, "f", SILENT)));
+    served.wait_for("warpcube_statements_waiting", 50.0);
+    let other = send(&served, "o", "SELECT 1 AS a");
+    served.wait_for("warpcube_statements_waiting", 51.0);
+    // One of the flood ends: the next turn is the other's.
+    drop(flood.remove(0));
+    assert_eq!(Answer::read(other).ok(), "[{\"a\":1}]\n");
+}
+
+#[test]
+fn secrets_of_the_server_are_out_of_reach_of_all_tokens() {
+    let config = tempfile::NamedTempFile::with_suffix(".csv").unwrap();
+    std::fs::write(config.path(), "token\nsecret\n").unwrap();
+    let config_file = config.path().to_path_buf();
+    let readers = vec![TokenOptions { read_only: true, ..token("r") }, token("w")];
+    for allowed in ["all", "/"] {
+        let options = DatabaseOptions::new().with("warpcube.allowed_paths", allowed);
+        let served = Served::with(options, |options| ServerOptions {
+            tokens: readers.clone(),
+            secret_files: vec![config_file.clone()],
+            ..options
+        });
+        let (token, link) = (served.token_file(), served.folder.path().join("link.csv"));
+        std::os::unix::fs::symlink(&config_file, &link).unwrap();
+        let folder = served.folder.path().display().to_string();
+        for path in [&token, &config_file, &link, &"/proc/self/environ".into(), &"/proc/self/mem".into()] {
+            let path = path.display();
+            for sql in [
+                format!("SELECT * FROM read_text('{path}')"),
+                format!("SELECT * FROM read_blob('{path}')"),
+                format!("SELECT * FROM read_csv('{path}')"),
+                format!("SELECT * FROM read_csv('file://{path}', header = false)"),
+                format!("SELECT * FROM '{path}'"),
+                format!("SELECT * FROM glob('{path}')"),
+            ] {
+                for name in ["r", "w"] {
+                    let answer = ask(&served, name, &sql);
+                    assert_eq!(answer.error(), (403, "FILE-007".into()), "{sql}: {}", answer.text());
+                    assert!(!answer.text().contains(&served.token()));
+                }
+            }
+            for sql in [
+                format!("CREATE EXTERNAL TABLE s (a VARCHAR) STORED AS CSV LOCATION '{path}'"),
+                format!("COPY (SELECT 1 AS a) TO '{path}' STORED AS CSV"),
+                format!("ATTACH '{path}' AS other"),
+            ] {
+                assert_eq!(ask(&served, "w", &sql).error(), (403, "FILE-007".into()), "{sql}");
+            }
+        }
+        // Neither is a pattern a way to them.
+        let pattern = format!("SELECT * FROM read_text('{folder}/*')");
+        assert_eq!(ask(&served, "r", &pattern).error(), (403, "FILE-007".into()));
+        // Other files of the folder are as they were.
+        ask(&served, "w", &format!("COPY (SELECT 1 AS a) TO '{folder}/t.csv'")).ok();
+        assert_eq!(ask(&served, "r", &format!("SELECT a FROM '{folder}/t.csv'")).ok(), "[{\"a\":1}]\n");
+    }
 }

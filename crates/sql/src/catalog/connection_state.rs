@@ -6,8 +6,8 @@ use datafusion::execution::SessionState;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use parking_lot::RwLock;
 
-use crate::locations::AllowedPaths;
-use crate::settings::Settings;
+use crate::access::Access;
+use crate::locations::Reach;
 
 /// A weak reference to the state of a connection.
 #[derive(Debug, Clone)]
@@ -20,11 +20,10 @@ impl ConnectionState {
         self.0.upgrade().map(|state| state.read().clone())
     }
 
-    /// The folders that statements may reach.
-    pub(super) fn allowed(&self) -> Option<AllowedPaths> {
-        let state = self.0.upgrade()?;
-        let state = state.read();
-        state.config_options().extensions.get::<Settings>()?.database.allowed_paths.clone()
+    /// The files that statements reach.
+    pub(super) fn reach(&self) -> Reach {
+        let state = self.0.upgrade();
+        state.map_or_else(Reach::default, |state| Access::of(state.read().config_options()).reach().clone())
     }
 
     pub(super) fn runtime(&self) -> Option<Arc<RuntimeEnv>> {

@@ -36,7 +36,7 @@ use crate::diagnose::{self, Suspect};
 use crate::error::{Result, SqlError};
 use crate::formats::{FileType, is_json_array, split_compression, stored_as};
 use crate::locations::{
-    AllowedPaths, canonical, for_listing, has_wildcards, is_elsewhere, is_pattern, local_path, shown,
+    OUTSIDE, Reach, canonical, for_listing, has_wildcards, is_elsewhere, is_pattern, local_path, shown,
 };
 use crate::nearest::nearest;
 use crate::settings::Settings;
@@ -57,8 +57,8 @@ pub(crate) struct ExternalTable {
     snapshot: FileSnapshot,
     /// The columns that INSERT writes no NULL into; scans do not rely on it.
     pub(super) not_null: BTreeSet<String>,
-    /// The folders that were allowed when the files were looked at.
-    allowed: Option<AllowedPaths>,
+    /// What was within reach when the files were looked at.
+    reach: Reach,
     /// The files elsewhere that it reads.
     elsewhere: Vec<Arc<MirrorSet>>,
     /// The settings of its statement, by which its files are read whichever connection looks at them again.
@@ -232,7 +232,7 @@ impl ExternalTable {
             listing,
             snapshot: FileSnapshot::default(),
             not_null: BTreeSet::new(),
-            allowed: access.allowed().cloned(),
+            reach: access.reach().clone(),
             elsewhere,
             options: state.config().options().clone(),
             header_said: state.config().get_extension(),
@@ -269,9 +269,9 @@ impl ExternalTable {
         Ok(snapshot)
     }
 
-    /// Whether the files are those the table was made from, and were looked at under the folders that are allowed.
-    pub(crate) fn is_current(&self, snapshot: &FileSnapshot, allowed: Option<&AllowedPaths>) -> bool {
-        self.snapshot == *snapshot && self.allowed.as_ref() == allowed
+    /// Whether the files are those the table was made from, and were looked at when as much was within reach.
+    pub(crate) fn is_current(&self, snapshot: &FileSnapshot, reach: &Reach) -> bool {
+        self.snapshot == *snapshot && self.reach == *reach
     }
 
     /// The table for the files as they are now. It is the same provider where nothing but content changed.
@@ -283,7 +283,7 @@ impl ExternalTable {
         if snapshot.is_empty() {
             self.command.locations.iter().try_for_each(|location| access.check_location(location))?;
             // A folder that was emptied keeps its columns and has no rows.
-            return Ok(ExternalTable { snapshot, allowed: access.allowed().cloned(), ..self.clone() });
+            return Ok(ExternalTable { snapshot, reach: access.reach().clone(), ..self.clone() });
         }
         let config = state.config_mut();
         let now = config.options().extensions.get::<Settings>().cloned().unwrap_or_default();
@@ -298,7 +298,7 @@ impl ExternalTable {
         // Files elsewhere have other places now.
         let is_same = self.elsewhere.is_empty() && snapshot.folders == self.snapshot.folders;
         match is_same && opened.table.schema() == self.table.schema() {
-            true => Ok(ExternalTable { snapshot: opened.snapshot, allowed: opened.allowed, ..self.clone() }),
+            true => Ok(ExternalTable { snapshot: opened.snapshot, reach: opened.reach, ..self.clone() }),
             false => Ok(ExternalTable { not_null: self.not_null.clone(), ..opened }),
         }
     }
@@ -310,7 +310,7 @@ pub(crate) async fn check_received(state: &dyn Session, name: &str, listing: &Li
     let access = Access::of(state.config_options());
     for url in listing.table_paths() {
         let path = url.get_url().to_file_path().unwrap_or_default();
-        access.check_path(&path).map_err(|_| SqlError::FileOutside { path: url.to_string() })?;
+        access.check_path(&path).map_err(|_| SqlError::FileOutside(url.to_string(), OUTSIDE))?;
     }
     let snapshot = FileSnapshot::take(state.runtime_env(), listing).await?;
     if let Some(path) = snapshot.missing.first() {

@@ -360,8 +360,7 @@ impl ConnectionSchema {
     async fn look_again(&self, name: &str, known: Arc<ExternalTable>) -> Result<Arc<dyn TableProvider>> {
         let Some(runtime) = self.state.runtime() else { return Ok(known.table.clone()) };
         let snapshot = known.look(&runtime).await?;
-        let allowed = self.state.allowed();
-        if known.is_current(&snapshot, allowed.as_ref()) {
+        if known.is_current(&snapshot, &self.state.reach()) {
             return Ok(known.table.clone());
         }
         let Some(state) = self.state.copied() else { return Ok(known.table.clone()) };

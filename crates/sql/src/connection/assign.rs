@@ -96,6 +96,18 @@ impl Connection {
         })
     }
 
+    /// Sets a setting of all connections to what it is without the catalog's value. One that only becomes stricter
+    /// stays as it is until the next start.
+    pub(super) fn reset_global(&self, name: &str) -> Result<()> {
+        if owner(name) != Owner::Database || name == "warpcube.allowed_paths" {
+            return Ok(());
+        }
+        match self.inner.database.without_catalog(name)? {
+            Some((value, origin)) => self.assign(name, &value, origin),
+            None => self.inner.database.reset_runtime(name),
+        }
+    }
+
     /// Changes a setting of the connection.
     fn change(
         &self,
@@ -147,8 +159,10 @@ impl Connection {
         }
         let current = database.current();
         settled.database = current.number;
-        if !Arc::ptr_eq(state.runtime_env(), &current.runtime) {
-            *state = SessionStateBuilder::from(state.clone()).with_runtime_env(current.runtime).build();
+        let share = self.inner.memory.as_ref();
+        let runtime = share.map_or(current.runtime.clone(), |share| share.within(&current.runtime));
+        if !Arc::ptr_eq(state.runtime_env(), &runtime) {
+            *state = SessionStateBuilder::from(state.clone()).with_runtime_env(runtime).build();
         }
         if let Some(settings) = state.config_mut().options_mut().extensions.get_mut::<Settings>() {
             settings.database = current.settings;

@@ -99,6 +99,7 @@ impl Connection {
                 let kept = self.kept_catalog()?;
                 self.check_setting(&name)?;
                 report.commit()?;
+                self.reset_global(&name)?;
                 kept.keep_setting(&name, None)?;
                 self.inner.database.begin_with(&name, None);
                 return Ok(self.nothing(report));

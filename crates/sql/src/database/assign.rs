@@ -1,5 +1,6 @@
 //! Settings of a database, and what follows from a change of them; what values DataFusion's settings take.
 
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -63,6 +64,30 @@ impl Database {
             Some(value) => global.insert(name.to_string(), value),
             None => global.remove(name),
         };
+    }
+
+    /// Keeps files out of reach of all statements from now on: those with secrets of the process. `/proc` is out of
+    /// reach then, too.
+    pub fn keep_secret(&self, files: &[PathBuf]) {
+        let _alone = self.shared.changing.lock();
+        let mut current = self.current();
+        current.settings.secret = current.settings.secret.with(files);
+        runtime::share_files(&current.runtime, &current.settings, self.shared.mirror.clone());
+        self.put(current);
+    }
+
+    /// The value that a setting of the database, by its full name, has at a start without the catalog's; none for the
+    /// default of one of `datafusion.runtime.…`.
+    pub(crate) fn without_catalog(&self, name: &str) -> Result<Option<(String, SettingOrigin)>> {
+        let start = &self.shared.start;
+        let given = start.origins.get(name).filter(|origin| origin.outranks_catalog());
+        if RuntimeChoice::is_runtime(name) {
+            return Ok(start.others.get(name).cloned().zip(given.cloned()));
+        }
+        Ok(Some(match given {
+            Some(origin) => (start.settings.value(name)?, origin.clone()),
+            None => (Settings::default().value(name)?, SettingOrigin::Default),
+        }))
     }
 
     /// Sets one of `datafusion.runtime.…` to its default.

@@ -171,7 +171,7 @@ impl Text<'_> {
             SqlError::FileMissing { path, .. }
             | SqlError::FileNone { path, .. }
             | SqlError::FileFormat { path, .. }
-            | SqlError::FileOutside { path } => self.of_text(path),
+            | SqlError::FileOutside(path, _) => self.of_text(path),
             SqlError::Planning(reason) => {
                 let unknown = reason.strip_prefix("unknown function '").and_then(|rest| rest.split('\'').next());
                 let called = || reason.contains(" does not exist").then(|| reason.split('(').next()).flatten();

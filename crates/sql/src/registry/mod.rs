@@ -190,6 +190,11 @@ impl Registry {
 }
 
 impl Registration {
+    /// Its number in lists and logs.
+    pub fn number(&self) -> u64 {
+        self.0.entry.number
+    }
+
     /// The report of the statement.
     pub fn report(&self) -> &Arc<StatementReport> {
         &self.0.entry.report

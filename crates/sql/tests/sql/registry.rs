@@ -61,7 +61,7 @@ async fn the_log_has_what_ended_with_its_rows_placement_and_error() {
 #[tokio::test]
 async fn the_log_is_a_ring_of_a_setting_and_has_no_secrets() {
     let database = Database::open(DatabaseOptions::new().with("warpcube.query_log", "2")).unwrap();
-    let (one, other) = (database.connect_as(Some("one".into())), database.connect());
+    let (one, other) = (database.connect_as(Some("one".into()), None), database.connect());
     for sql in ["SELECT 1", "SELECT 2", "SELECT 3"] {
         told(&one, sql).await;
     }
@@ -101,7 +101,8 @@ async fn number(connection: &Connection, text: &str) -> String {
 async fn a_statement_is_killed_from_another_connection_by_name() {
     for connection in [cpu(), emulated()] {
         let database = connection.database();
-        let (victim, killer) = (database.connect_as(Some("victim".into())), database.connect_as(Some("ops".into())));
+        let (victim, killer) =
+            (database.connect_as(Some("victim".into()), None), database.connect_as(Some("ops".into()), None));
         victim.context().register_table("endless", endless()).unwrap();
         let running = tokio::spawn({
             let victim = victim.clone();
