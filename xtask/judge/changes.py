@@ -6,7 +6,7 @@ and leave both tables as they were. EXPLAIN and PREPARE change nothing, which th
 
 from expressions import Scope
 from query import CLEANING, FAILURE, NOTHING, ROWS, Query, executed, prepared
-from subqueries import Subqueries
+from forms import Forms
 from tree import Literal, Node, Seq, Spelling, literals
 
 # Columns of the table that is changed, and their types where they are written out.
@@ -85,7 +85,7 @@ class Change(Node):
     is_explained = is_prepared = False
 
 
-class Changing(Subqueries):
+class Changing(Forms):
     """Draws sequences."""
 
     def target(self, may_alias=True):

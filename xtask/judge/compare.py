@@ -9,6 +9,7 @@ last place.
 import datetime as dt
 import decimal
 import math
+import uuid
 from collections import Counter
 
 import pyarrow as pa
@@ -64,6 +65,10 @@ def of_duckdb(value):
         return ("time", micros * 1000)
     if isinstance(value, list):
         return tuple(of_duckdb(item) for item in value)
+    if isinstance(value, dict):
+        return tuple((name, of_duckdb(item)) for name, item in value.items())
+    if isinstance(value, uuid.UUID):
+        return str(value)
     return length(value) if isinstance(value, dt.timedelta) else value
 
 
@@ -87,6 +92,16 @@ def of_arrow(column):
         return [None if v is None else ("length", v * NANOSECONDS[kind.unit]) for v in raw]
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return [None if items.as_py() is None else tuple(of_arrow(items.values)) for items in column]
+    if pa.types.is_struct(kind):
+        members = [
+            of_arrow(
+                column.combine_chunks().field(place) if isinstance(column, pa.ChunkedArray) else column.field(place)
+            )
+            for place in range(kind.num_fields)
+        ]
+        names = [field.name for field in kind]
+        rows = zip(*members) if members else [() for _ in column]
+        return [tuple(zip(names, row)) if there.as_py() is not None else None for row, there in zip(rows, column)]
     if pa.types.is_floating(kind):
         return [NAN if v is not None and math.isnan(v) else v for v in column.to_pylist()]
     return column.to_pylist()

@@ -2,6 +2,7 @@
 
 from changes import Changing
 from expressions import ZONES
+from forms import CLOCKS
 from query import Query
 from tree import Node, literals
 
@@ -30,6 +31,16 @@ SHAPES = [
     ("missing", 4),
     ("sequence", 8),
     ("functions", 18),
+    ("pivoted", 4),
+    ("unpivoted", 3),
+    ("nearest", 5),
+    ("summarized", 3),
+    ("spread", 5),
+    ("lambdas", 5),
+    ("blobs", 4),
+    ("documents", 5),
+    ("identities", 3),
+    ("clocked", 6),
 ]
 
 
@@ -45,6 +56,8 @@ def draw(rng, device, only=None):
     query = Query(shape, Node("whole", statement), queries.views)
     if shape == "zoned" and rng.random() < 0.4:
         query.zone = rng.choice(ZONES)
+    if shape == "clocked":
+        query.zone = rng.choice(CLOCKS)
     found = literals(query.statement)
     way = rng.random() * (0.5 if shape == "nested" else 1.0)
     if found and way < 0.4:

@@ -134,7 +134,8 @@ pub(crate) fn mirrored(path: &Path) -> Option<Mirrored> {
     parts.find(|part| part.starts_with(MIRROR.0) && part.ends_with(MIRROR.1))?;
     let (_, kind, set, scheme) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
     let rest: Vec<&str> = parts.collect();
-    let url = format!("{scheme}://{}", rest.join("/"));
+    let begin = if scheme == "file" { "/".to_string() } else { format!("{scheme}://") };
+    let url = begin + &rest.join("/");
     Some(Mirrored { is_fetched: kind == FETCHED, set: set.parse().ok()?, url })
 }
 

@@ -295,11 +295,12 @@ impl CatalogProvider for ConnectionCatalog {
     fn deregister_schema(&self, name: &str, cascade: bool) -> DataFusionResult<Option<Arc<dyn SchemaProvider>>> {
         let mut schemas = self.schemas.all.write();
         let Some(schema) = schemas.get(name).map(|schema| self.seen(name, schema)) else { return Ok(None) };
-        if !cascade && !schema.table_names().is_empty() {
-            return exec_err!(
-                "schema '{name}' holds {}; add CASCADE to drop them too",
-                schema.table_names().join(", ")
-            );
+        let held = match schemas.get(name) {
+            Some(Schema::Own(tables)) => tables.names(),
+            _ => schema.table_names(),
+        };
+        if !cascade && !held.is_empty() {
+            return exec_err!("schema '{name}' holds {}; add CASCADE to drop them too", held.join(", "));
         }
         commit_definition()?;
         if let Some((kept, _)) = &self.schemas.kept {

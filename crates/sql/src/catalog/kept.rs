@@ -76,6 +76,11 @@ pub(crate) struct KeptCatalog {
     contents: Mutex<Contents>,
 }
 
+/// A path from the root.
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())
+}
+
 impl KeptCatalog {
     /// Opens the catalog of a folder; where there is none, an empty one. One that is not for reading makes the folder
     /// and holds the lock.
@@ -101,11 +106,12 @@ impl KeptCatalog {
                 }
                 let made = if folder.exists() { Ok(()) } else { fs::create_dir(folder) };
                 made.map_err(|error| SqlError::FileAccess(format!("{}: {error}", folder.display())))?;
-                let lock = CubeLock::lock_folder(folder, LOCK_NAME, &mut |_| false);
+                let lock = CubeLock::lock_folder(&absolute(folder), LOCK_NAME, &mut |_| false);
                 Some(lock.map_err(|error| held(folder, &error))?)
             }
         };
-        let path = folder.join(FILE_NAME);
+        // A program may go to another folder meanwhile.
+        let path = absolute(folder).join(FILE_NAME);
         let damaged =
             |error: StoreError| SqlError::FileCorrupt { path: path.display().to_string(), reason: error.to_string() };
         let found: Option<Contents> = checked::read(&path, VERSION..=VERSION).map_err(damaged)?;

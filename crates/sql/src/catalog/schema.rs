@@ -28,7 +28,6 @@ use super::kept::{self, KeptCatalog};
 use super::names;
 use super::special::BrokenTable;
 use super::{CATALOG, LASTING, SCHEMA};
-use crate::default_schema::VARIABLE;
 use crate::error::{Result, SqlError};
 use crate::memory_table::{Common, MemoryTable, Role};
 use crate::report::StatementReport;
@@ -233,6 +232,11 @@ impl Tables {
         };
         *tables.entries.write() = definitions.into_iter().map(entry).collect();
         tables
+    }
+
+    /// The names of all that is there, of macros too.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.entries.read().keys().cloned().collect()
     }
 
     /// Keeps what a name means from now on; `text` is that of the definition of a table over files.
@@ -450,10 +454,10 @@ async fn view_plan_with(state: &SessionState, text: &str) -> Result<LogicalPlan>
 #[async_trait]
 impl SchemaProvider for ConnectionSchema {
     fn table_names(&self) -> Vec<String> {
-        let mut names: BTreeSet<String> = self.tables.entries.read().keys().cloned().collect();
-        if let Some(temporary) = &self.temporary {
-            names.extend(temporary.entries.read().keys().filter(|name| !name.starts_with(VARIABLE)).cloned());
-        }
+        let temporary = self.temporary.iter().flat_map(|temporary| temporary.names());
+        // Macros, and variables among them, are views whose names end with parentheses: no tables.
+        let is_table = |name: &String| !name.ends_with("()");
+        let names: BTreeSet<String> = self.tables.names().into_iter().chain(temporary).filter(is_table).collect();
         names.into_iter().collect()
     }
 

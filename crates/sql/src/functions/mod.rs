@@ -12,6 +12,7 @@ mod format;
 mod json;
 mod json_changes;
 mod json_numbers;
+mod jsonb;
 mod list_sums;
 mod lists;
 mod number_pattern;
@@ -210,6 +211,7 @@ fn all() -> impl Iterator<Item = &'static Own> {
         format::ALL,
         json::ALL,
         json_changes::ALL,
+        jsonb::ALL,
         list_sums::ALL,
         lists::ALL,
         numbers::ALL,
@@ -294,6 +296,11 @@ pub(crate) fn byte_count(arguments: Vec<Expr>) -> Result<Expr> {
 /// What a path or a number finds in JSON: `j['a']`.
 pub(crate) fn in_json(json: Expr, path: Expr) -> Option<Expr> {
     Some(own("json_extract").ok()?.call(vec![json, path]))
+}
+
+/// Whether JSON covers other JSON: `j @> part`.
+pub(crate) fn covers(whole: Expr, part: Expr) -> Result<Expr> {
+    Ok(own("jsonb_contains")?.call(vec![whole, part]))
 }
 
 /// A list in an order, where the elements have keys of their own; `arguments` are those of `array_sort`.

@@ -48,6 +48,13 @@ pub(super) const ALL: &[Own] = &[
     Own::new("justify_interval", &[Interval], Interval, |args| {
         intervals(args, |row| Ok(justified(args.interval(0, row))))
     }),
+    Own::new("last_day", &[Date], Date, |args| {
+        args.dates(|row| {
+            let last = date_of(args.date(0, row)).and_then(|date| date.with_day(date.num_days_in_month().into()));
+            let last = last.map(|date| date.num_days_from_ce() - EPOCH_DAY);
+            last.map(Some).ok_or_else(|| raised("last_day of a date that no calendar has".into()))
+        })
+    }),
     Own::new("make_timestamp", &[Long], Time, |args| args.times(|row| of_ticks(args.longs(0).value(row), 1))),
     Own::new("make_timestamp", &[Long, Long, Long, Long, Long, Double], Time, make_timestamp),
     Own::new("millennium", &[Time], Long, |args| of_year(args, |year| spans_of(year, 1_000))),
@@ -110,6 +117,10 @@ pub(super) const ALL: &[Own] = &[
 /// The ticks of the first argument; those of an instant are of no zone.
 fn micros(args: &Arguments, row: usize) -> i64 {
     args.columns[0].as_primitive::<TimestampMicrosecondType>().value(row)
+}
+
+fn date_of(day: i32) -> Option<NaiveDate> {
+    NaiveDate::from_num_days_from_ce_opt(day.checked_add(EPOCH_DAY)?)
 }
 
 fn of_year(args: &Arguments, value: impl Fn(i64) -> i64) -> Result<ArrayRef> {

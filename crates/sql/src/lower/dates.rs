@@ -4,6 +4,8 @@
 //! ([`DatePart`]). The first day of a year or quarter is found by taking away the days since then, so that its bounds
 //! stay as narrow as those of the day. Timestamps with a time zone other than UTC are left to the CPU.
 
+use std::sync::Arc;
+
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::ScalarValue;
 use warpcube_engine::{BinaryOp, DatePart, Expr as Device, Literal, Ty, UnaryOp};
@@ -12,6 +14,11 @@ use super::Reason;
 use crate::time_units::{EPOCH_SECONDS, per_second};
 
 const DAY_SECONDS: i64 = 86_400;
+const DAY_MICROS: i64 = DAY_SECONDS * 1_000_000;
+/// The day since 1970 that buckets of days and times begin on, and the year of those of months.
+const DAY_OF_BUCKETS: i64 = 10_959;
+const YEAR_OF_MONTHS: i64 = 2000;
+const LEAP_DAYS_BEFORE_1970: i64 = 477;
 
 /// Ticks of a second; `None` if the type has no ticks, or a time zone whose days are not those of UTC.
 fn ticks(data_type: &DataType) -> Option<i64> {
@@ -141,6 +148,15 @@ pub(crate) fn part(part: &str, value: Device, data_type: &DataType) -> Result<De
             }
         });
     }
+    if let "millisecond" | "microsecond" = part {
+        let ticks = ticks(data_type).ok_or_else(refuse)?;
+        let of_minute = floor_remainder(value, 60 * ticks);
+        let wanted = if part == "millisecond" { 1_000 } else { 1_000_000 };
+        return Ok(narrow(match ticks > wanted {
+            true => op(BinaryOp::Div, of_minute, long(ticks / wanted)),
+            false => op(BinaryOp::Mul, of_minute, long(wanted / ticks)),
+        }));
+    }
     let (seconds, modulus) = match part {
         "hour" => (3600, 24),
         "minute" => (60, 60),
@@ -245,6 +261,103 @@ pub(crate) fn shifted(value: Device, data_type: &DataType, interval: &ScalarValu
     Some(widen(parts.into_iter().filter(|part| *part != 0).fold(moved, sum)))
 }
 
+/// The last day of a date's or timestamp's month, as a date.
+pub(crate) fn last_day(value: Device, data_type: &DataType) -> Option<Device> {
+    let day = Device::InCalendar(Box::new(days(value, data_type)?), 1);
+    let part = |part| Device::DatePart(part, Box::new(day.clone()));
+    let month = part(DatePart::Month);
+    let is_short = Device::Among(Box::new(month.clone()), Arc::new([4, 6, 9, 11]));
+    let february = Device::Case(vec![(is_leap(&part(DatePart::Year)), long(29))], Box::new(long(28)));
+    let is_february = op(BinaryOp::Eq, month, int(2));
+    let length = Device::Case(vec![(is_february, february), (is_short, long(30))], Box::new(long(31)));
+    let before = op(BinaryOp::Sub, widen(day.clone()), widen(part(DatePart::Day)));
+    Some(narrow(op(BinaryOp::Add, before, length)))
+}
+
+/// Seconds since 1970 as a double.
+pub(crate) fn epoch(value: Device, data_type: &DataType) -> Option<Device> {
+    let double = |value| Device::Cast(Box::new(value), Ty::F64);
+    let number = |number: i64| Device::Literal(Literal::Float(number as f64), Ty::F64);
+    match data_type {
+        DataType::Date32 => Some(op(BinaryOp::Mul, double(value), number(DAY_SECONDS))),
+        DataType::Timestamp(unit, _) => match per_second(*unit) {
+            1 => Some(double(value)),
+            ticks => Some(op(BinaryOp::Div, double(value), number(ticks))),
+        },
+        _ => None,
+    }
+}
+
+/// Microseconds since 1970 in another unit, of so many or of a part of one; what leaves 64 bits raises.
+pub(crate) fn of_micros(value: Device, unit: TimeUnit) -> Option<Device> {
+    match unit {
+        TimeUnit::Millisecond => Some(floor_quotient(value, 1_000)),
+        finer => timestamp(value, &DataType::Timestamp(TimeUnit::Microsecond, None), finer),
+    }
+}
+
+/// A century, a decade or a millennium.
+pub(crate) fn years(name: &str, value: Device, data_type: &DataType) -> Option<Device> {
+    let day = Device::InCalendar(Box::new(days(value, data_type)?), 1);
+    let year = widen(Device::DatePart(DatePart::Year, Box::new(day)));
+    let of = |count: i64| {
+        let above = op(BinaryOp::Div, op(BinaryOp::Add, year.clone(), long(count - 1)), long(count));
+        let below = op(BinaryOp::Sub, op(BinaryOp::Div, year.clone(), long(count)), long(1));
+        let is_above = op(BinaryOp::Gt, year.clone(), long(0));
+        Device::Case(vec![(is_above, above)], Box::new(below))
+    };
+    match name {
+        "decade" => Some(op(BinaryOp::Div, year, long(10))),
+        "century" => Some(of(100)),
+        "millennium" => Some(of(1_000)),
+        _ => None,
+    }
+}
+
+/// The first date, or timestamp of microseconds, of the bucket of one: buckets of months begin in January 2000, others
+/// on the Monday of 2000-01-03. `None` for a width that is no constant, or is none.
+pub(crate) fn bucket(value: Device, data_type: &DataType, width: &ScalarValue) -> Option<Device> {
+    let ScalarValue::IntervalMonthDayNano(Some(width)) = width else { return None };
+    let is_date = *data_type == DataType::Date32;
+    if !is_date && ticks(data_type)? != 1_000_000 {
+        return None;
+    }
+    let ticks_of_day = if is_date { 1 } else { DAY_MICROS };
+    let value = Device::InCalendar(Box::new(value), ticks_of_day);
+    if width.months != 0 {
+        if width.months < 0 || width.days != 0 || width.nanoseconds != 0 {
+            return None;
+        }
+        let day = days(value, data_type)?;
+        let part = |part| widen(Device::DatePart(part, Box::new(day.clone())));
+        let year = op(BinaryOp::Mul, op(BinaryOp::Sub, part(DatePart::Year), long(YEAR_OF_MONTHS)), long(12));
+        let month = op(BinaryOp::Add, year, op(BinaryOp::Sub, part(DatePart::Month), long(1)));
+        let first = op(BinaryOp::Sub, month.clone(), floor_remainder(month, width.months.into()));
+        let year = op(BinaryOp::Add, floor_quotient(first.clone(), 12), long(YEAR_OF_MONTHS));
+        let day = first_of_month(year, narrow(op(BinaryOp::Add, floor_remainder(first, 12), long(1))));
+        return Some(if is_date { narrow(day) } else { op(BinaryOp::Mul, day, long(DAY_MICROS)) });
+    }
+    let micros = i64::from(width.days).checked_mul(DAY_MICROS)?.checked_add(width.nanoseconds / 1_000)?;
+    let width = if is_date { micros / DAY_MICROS } else { micros };
+    if width <= 0 || is_date && micros % DAY_MICROS != 0 {
+        return None;
+    }
+    let value = widen(value);
+    let since = op(BinaryOp::Sub, value.clone(), long((DAY_OF_BUCKETS * ticks_of_day) % width));
+    let start = op(BinaryOp::Sub, value, floor_remainder(since, width));
+    Some(if is_date { narrow(start) } else { start })
+}
+
+/// Days since 1970 of the first of a month.
+fn first_of_month(year: Device, month: Device) -> Device {
+    let before = op(BinaryOp::Sub, year.clone(), long(1));
+    let leaps = |every| floor_quotient(before.clone(), every);
+    let leap_days = op(BinaryOp::Add, op(BinaryOp::Sub, leaps(4), leaps(100)), leaps(400));
+    let plain = op(BinaryOp::Mul, op(BinaryOp::Sub, year.clone(), long(1970)), long(365));
+    let of_year = op(BinaryOp::Add, plain, op(BinaryOp::Sub, leap_days, long(LEAP_DAYS_BEFORE_1970)));
+    op(BinaryOp::Add, of_year, widen(days_before(&narrow(year), month)))
+}
+
 /// The number of a day in its year, from 1 on.
 fn day_of_year(day: &Device) -> Device {
     let part = |part| Device::DatePart(part, Box::new(day.clone()));
@@ -255,16 +368,20 @@ fn day_of_year(day: &Device) -> Device {
 ///
 /// From March on, months have 31, 30, 31, 30, 31 days in turn: (153 m + 2) / 5 days before the m-th after March.
 fn days_before(year: &Device, month: Device) -> Device {
-    let divides = |number| {
-        let remainder = op(BinaryOp::Rem, year.clone(), int(number));
-        op(BinaryOp::Eq, remainder, int(0))
-    };
-    let century = Device::Unary(UnaryOp::Not, Box::new(divides(100)));
-    let is_leap = op(BinaryOp::And, divides(4), op(BinaryOp::Or, century, divides(400)));
-    let winter = Device::Case(vec![(is_leap, int(60))], Box::new(int(59)));
+    let winter = Device::Case(vec![(is_leap(year), int(60))], Box::new(int(59)));
     let since_march = op(BinaryOp::Sub, month.clone(), int(3));
     let later = op(BinaryOp::Div, op(BinaryOp::Add, op(BinaryOp::Mul, since_march, int(153)), int(2)), int(5));
     let early = op(BinaryOp::Mul, op(BinaryOp::Sub, month.clone(), int(1)), int(31));
     let after_february = op(BinaryOp::Gt, month, int(2));
     Device::Case(vec![(after_february, op(BinaryOp::Add, later, winter))], Box::new(early))
+}
+
+/// Whether a year has a 29th of February.
+fn is_leap(year: &Device) -> Device {
+    let divides = |number| {
+        let remainder = op(BinaryOp::Rem, year.clone(), int(number));
+        op(BinaryOp::Eq, remainder, int(0))
+    };
+    let century = Device::Unary(UnaryOp::Not, Box::new(divides(100)));
+    op(BinaryOp::And, divides(4), op(BinaryOp::Or, century, divides(400)))
 }

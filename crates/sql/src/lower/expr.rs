@@ -465,6 +465,10 @@ impl<'a> Translator<'a> {
             ("date_part", [Expr::Literal(part, _), date]) => {
                 let part = part.try_as_str().flatten().unwrap_or_default().to_ascii_lowercase();
                 let input = self.data_type(date)?;
+                if part == "epoch" && self.data_type(expr)? == DataType::Float64 {
+                    let seconds = dates::epoch(self.translate(date)?, &input);
+                    return seconds.ok_or_else(|| format!("the date part 'epoch' of {input}"));
+                }
                 if self.data_type(expr)? != DataType::Int32 {
                     return Err(format!("the expression '{}'", shown(expr)));
                 }
@@ -499,13 +503,13 @@ impl<'a> Translator<'a> {
             ("round", [value, digits @ ..]) => self.rounded(value, digits.first(), expr),
             ("abs", [value]) => self.unary(UnaryOp::Absolute, value),
             ("floor" | "ceil" | "trunc" | "signum", [value]) => self.whole(function.name(), value, expr),
-            (name, _) => Err(format!("the function '{name}'")),
+            _ => self.arithmetic(function, expr),
         }
     }
 }
 
 /// Whether values of both types are the same on the device.
-fn same(one: &DataType, other: &DataType) -> bool {
+pub(super) fn same(one: &DataType, other: &DataType) -> bool {
     one == other || is_string(one) && is_string(other)
 }
 

@@ -24,6 +24,7 @@ mod filled;
 mod finish;
 mod first_of_partitions;
 mod flatten;
+mod functions;
 mod graph;
 mod grouping_sets;
 mod host_operators;

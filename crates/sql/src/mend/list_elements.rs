@@ -7,15 +7,17 @@
 //! in, and a list that is written out becomes one of IN without its NULLs, where all other elements are there in each
 //! row. `array_distinct` and `array_intersect` keep a NULL in DataFusion, and here none, as in DuckDB;
 //! `array_has_all` and `array_has_any` of NULL are NULL. DataFusion casts a key that is looked up in a map to the type
-//! of its keys, so that `m[1.5]` finds 1.
+//! of its keys, so that `m[1.5]` finds 1. `array_position`, `array_remove` and `array_replace` compare no structs there:
+//! here they are given numbers in their place ([`by_numbers`]).
 //!
 //! The file goes once DataFusion's functions have types in common, and `array_has` one meaning.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, ListArray};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, ListArray};
 use arrow::buffer::{NullBuffer, OffsetBuffer};
-use arrow::compute::{filter, is_not_null, nullif};
+use arrow::compute::{cast, concat, filter, is_not_null, nullif, take};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
@@ -33,6 +35,7 @@ use datafusion::logical_expr::{
 
 use super::common_types::alike;
 use super::each_value;
+use crate::nested_keys::{has_keys, rows_of};
 
 /// What an argument is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -73,6 +76,8 @@ const NAMES: [(&str, &[Role]); 20] = {
     ]
 };
 const HAS: &str = "array_has";
+/// How functions begin that look for a value in a list.
+const SEARCHING: [&str; 3] = ["array_position", "array_remove", "array_replace"];
 /// Functions that give no NULLs.
 const WITHOUT_NULLS: [&str; 2] = ["array_distinct", "array_intersect"];
 
@@ -158,7 +163,10 @@ impl ScalarUDFImpl for OfElements {
             let (lists, rows) = (args.args.clone(), args.number_rows);
             return with_nulls(&self.original.invoke_with_args(args)?, &lists, rows);
         }
-        let found = self.original.invoke_with_args(args)?;
+        let found = match self.roles.is_empty() || SEARCHING.iter().all(|begin| !self.name().starts_with(begin)) {
+            true => self.original.invoke_with_args(args)?,
+            false => by_numbers(self.original.as_ref(), self.roles, args)?,
+        };
         match WITHOUT_NULLS.contains(&self.name()) {
             true => each_value(&found, without_nulls),
             false => Ok(found),
@@ -189,6 +197,61 @@ fn with_keys(entries: &FieldRef, kind: DataType) -> FieldRef {
     let keys = fields.iter().take(1).map(|key| Arc::new(key.as_ref().clone().with_data_type(kind.clone())));
     let fields = keys.chain(fields.iter().skip(1).cloned()).collect();
     Arc::new(entries.as_ref().clone().with_data_type(DataType::Struct(fields)))
+}
+
+/// A call over structs and maps, of which each has the number of the first one that equals it.
+fn by_numbers(function: &ScalarUDF, roles: &[Role], mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    let is_compared = |kind: &DataType| matches!(kind, DataType::Struct(_) | DataType::Map(..)) && has_keys(kind);
+    let element = match args.arg_fields.first().map(|field| field.data_type()) {
+        Some(DataType::List(field)) if is_compared(field.data_type()) => field.clone(),
+        _ => return function.invoke_with_args(args),
+    };
+    let columns: Vec<ArrayRef> =
+        args.args.iter().map(|argument| argument.to_array(args.number_rows)).collect::<Result<_>>()?;
+    // Members of the same types may differ in whether they may be NULL.
+    let values = |(place, column): (usize, &ArrayRef)| match roles.get(place) {
+        Some(Role::List) => column.as_list_opt::<i32>().map(|lists| cast(lists.values(), element.data_type())),
+        Some(Role::Value) => Some(cast(column, element.data_type())),
+        _ => None,
+    };
+    let given: Vec<Option<ArrayRef>> =
+        columns.iter().enumerate().map(|column| values(column).transpose()).collect::<std::result::Result<_, _>>()?;
+    let all = concat(&given.iter().flatten().map(AsRef::as_ref).collect::<Vec<_>>())?;
+    let keys = rows_of(&all)?;
+    let mut seen = HashMap::new();
+    let number = |at: usize| all.is_valid(at).then(|| *seen.entry(keys.row(at)).or_insert(at as i64));
+    let numbers: Int64Array = (0..all.len()).map(number).collect();
+    let item = Arc::new(Field::new_list_field(DataType::Int64, true));
+    let mut first = 0;
+    for (place, values) in given.iter().enumerate() {
+        let Some(values) = values else { continue };
+        let numbers: ArrayRef = Arc::new(numbers.slice(first, values.len()));
+        first += values.len();
+        let column: ArrayRef = match columns[place].as_list_opt::<i32>() {
+            Some(lists) if roles[place] == Role::List => {
+                let (offsets, nulls) = (lists.offsets().clone(), lists.nulls().cloned());
+                Arc::new(ListArray::try_new(item.clone(), offsets, numbers, nulls)?)
+            }
+            _ => numbers,
+        };
+        args.arg_fields[place] = Arc::new(Field::new("", column.data_type().clone(), true));
+        args.args[place] = ColumnarValue::Array(column);
+    }
+    let wanted = args.return_field.data_type().clone();
+    let gives_elements = matches!(&wanted, DataType::List(field) if is_compared(field.data_type()));
+    if gives_elements {
+        args.return_field = Arc::new(Field::new("", DataType::List(item), true));
+    }
+    let found = function.invoke_with_args(args)?;
+    if !gives_elements {
+        return Ok(found);
+    }
+    each_value(&found, |lists| {
+        let lists = lists.as_list::<i32>();
+        let values = take(&all, lists.values(), None)?;
+        let (offsets, nulls) = (lists.offsets().clone(), lists.nulls().cloned());
+        Ok(cast(&ListArray::try_new(element.clone(), offsets, values, nulls)?, &wanted)?)
+    })
 }
 
 /// The types of arguments whose elements and values are of one type; none where they are, or have none in common.

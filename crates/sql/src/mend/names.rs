@@ -11,6 +11,7 @@
 //!   with a time of day moves, and what a sign stands before ([`super::intervals`]).
 //! - A difference of ranks has a sign ([`super::signed`]), and `~x` the type of `x` ([`super::bits`]).
 //! - `m[k]` of a map finds any key, which has a type in common with its keys; DataFusion finds constants of their type.
+//! - `j @> part` of texts is that of JSON, as in PostgreSQL; DataFusion takes lists alone.
 //! - `s[2:3]` and `s[1]` of a text are its characters, as in DuckDB; DataFusion takes lists and maps alone.
 //!
 //! The file goes once names tell casts, and sums are not taken apart.
@@ -23,7 +24,7 @@ use datafusion::logical_expr::planner::{
 };
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, GetFieldAccess, Operator};
 use datafusion::sql::sqlparser::ast::BinaryOperator::{
-    Divide, Eq, Gt, GtEq, Lt, LtEq, Minus, Modulo, Multiply, NotEq, Plus,
+    ArrowAt, AtArrow, Divide, Eq, Gt, GtEq, Lt, LtEq, Minus, Modulo, Multiply, NotEq, Plus,
 };
 
 use super::{bits, decimals, interval_products, intervals, list_elements, mixed, signed, told_casts};
@@ -97,6 +98,11 @@ impl ExprPlanner for SessionExprPlanner {
         }
         if is_bits(&raw.op) {
             return Ok(PlannerResult::Planned(bits::turned(raw.right, schema)?));
+        }
+        let is_text = |side: &Expr| side.get_type(schema).is_ok_and(|of| of.is_string());
+        if matches!(raw.op, AtArrow | ArrowAt) && is_text(&raw.left) && is_text(&raw.right) {
+            let (whole, part) = if raw.op == AtArrow { (raw.left, raw.right) } else { (raw.right, raw.left) };
+            return Ok(PlannerResult::Planned(functions::covers(whole, part)?));
         }
         (raw.left, raw.right, _) = mixed::operands(raw.left, raw.right, schema);
         if let Some(product) = interval_products::planned(&raw.op, &raw.left, &raw.right, schema)? {

@@ -21,6 +21,8 @@
 //! - `INTERVAL (3) MONTH` reads as the type `INTERVAL(3)` with the value `month`. Here it is three months.
 //! - `s GLOB 'a*'` is no syntax of sqlparser's. Here it is a call, and binds as LIKE does.
 //! - `x BETWEEN SYMMETRIC a AND b` is no syntax of sqlparser's. Here it is true between the bounds in either order.
+//! - `j ? 'a'`, `?|` and `?&` are parameters for sqlparser's generic dialect. Here they are calls, as is
+//!   `(a, b) OVERLAPS (c, d)`.
 //! - `x IN list`, without parentheses, is no syntax of sqlparser's. Here it is that of a tree that
 //!   [`super::quantifiers`] makes a call of.
 //!
@@ -29,14 +31,14 @@
 use std::any::TypeId;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, Statement, TrimWhereField, UnaryOperator,
+    BinaryOperator, DataType, Expr, FunctionArg, FunctionArgExpr, Statement, TrimWhereField, UnaryOperator,
 };
 use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
-use super::{call, lambdas, quotes, statements};
+use super::{call, lambdas, quotes, rows, statements};
 
 /// A parser of a text, whose tree may be written and read again.
 pub(crate) fn parser_of(text: &str) -> Result<Parser<'static>, ParserError> {
@@ -113,6 +115,45 @@ fn is_glob(parser: &Parser) -> bool {
         Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_) | Token::LParen | Token::Placeholder(_)
     ) || matches!(behind, Token::Word(word) if word.keyword == Keyword::NoKeyword);
     is_word(&parser.peek_token_ref().token) && has_pattern
+}
+
+/// Whether `?` comes next, where no parameter can stand.
+fn is_key_test(parser: &Parser) -> bool {
+    matches!(&parser.peek_token_ref().token, Token::Placeholder(name) if name == "?")
+}
+
+/// Takes an operator that is a call, and gives the function.
+fn operator_call(parser: &mut Parser) -> &'static str {
+    match parser.next_token().token {
+        Token::Placeholder(_) if parser.consume_token(&Token::Pipe) => "jsonb_exists_any",
+        Token::Placeholder(_) if parser.consume_token(&Token::Ampersand) => "jsonb_exists_all",
+        Token::Placeholder(_) => "jsonb_exists",
+        _ => "matches_glob",
+    }
+}
+
+/// `(a, b) OVERLAPS (c, d)`, whose ends may be lengths behind the begin.
+fn overlaps(left: &Expr, right: &Expr) -> Result<Expr, ParserError> {
+    let pair = |expr: &Expr| match rows::components(expr)?.as_slice() {
+        [begin, end] => Some([begin.clone(), end_of(begin, end)]),
+        _ => None,
+    };
+    let (Some(one), Some(other)) = (pair(left), pair(right)) else {
+        return Err(ParserError::ParserError("OVERLAPS compares two pairs of times, (a, b) OVERLAPS (c, d)".into()));
+    };
+    let arguments = one.into_iter().chain(other).map(|time| FunctionArg::Unnamed(FunctionArgExpr::Expr(time)));
+    Ok(call("overlaps", arguments.collect()))
+}
+
+/// The end of a time that begins: a time, or an interval that is a constant or a cast.
+fn end_of(begin: &Expr, end: &Expr) -> Expr {
+    let is_length = match end {
+        Expr::Interval(_) => true,
+        Expr::Cast { data_type, .. } => matches!(data_type, DataType::Interval { .. }),
+        _ => false,
+    };
+    let [left, right] = [begin, end].map(|side| Box::new(Expr::Nested(Box::new(side.clone()))));
+    if is_length { Expr::BinaryOp { left, op: BinaryOperator::Plus, right } } else { end.clone() }
 }
 
 /// `TRIM(LEADING FROM x)` and `TRIM(FROM x)`, which trim blanks; none if something else comes next.
@@ -274,6 +315,7 @@ impl Dialect for SessionDialect {
             | Token::GtEq
             | Token::Spaceship => Some(Ok(self.of_comparisons())),
             Token::Word(_) if null_test(parser).is_some() => Some(Ok(self.prec_value(Precedence::Is))),
+            Token::Placeholder(_) if is_key_test(parser) => Some(Ok(self.prec_value(Precedence::Pipe))),
             _ if is_glob(parser) => Some(Ok(self.prec_value(Precedence::Like))),
             _ => is_power(parser).then(|| Ok(self.of_powers())),
         }
@@ -335,11 +377,14 @@ impl Dialect for SessionDialect {
             parser.next_token();
             return Some(Ok(test(Box::new(left.clone()))));
         }
-        if is_glob(parser) {
-            parser.next_token();
-            let arguments = |pattern| [left.clone(), pattern].map(FunctionArgExpr::Expr).map(FunctionArg::Unnamed);
-            let pattern = parser.parse_subexpr(precedence);
-            return Some(pattern.map(|pattern| call("matches_glob", arguments(pattern).into())));
+        if is_glob(parser) || is_key_test(parser) {
+            let function = operator_call(parser);
+            let arguments = |other| [left.clone(), other].map(FunctionArgExpr::Expr).map(FunctionArg::Unnamed);
+            let other = parser.parse_subexpr(precedence);
+            return Some(other.map(|other| call(function, arguments(other).into())));
+        }
+        if parser.parse_keyword(Keyword::OVERLAPS) {
+            return Some(parser.parse_subexpr(precedence).and_then(|right| overlaps(left, &right)));
         }
         if let Some(parsed) = between_symmetric(parser, left, precedence) {
             return Some(parsed);

@@ -8,8 +8,6 @@
 //!   plans series of constants alone, and what it makes of `unnest` is no part of a subquery's plan: both are read for
 //!   `LATERAL (SELECT unnest(t.l))`.
 //! - So are series of times, which are lists of ours (`mend/time_series.rs`).
-//! - `unnest([t.a, t.b])` of a select list: DataFusion plans the items of a list in brackets without the columns
-//!   around, those of `make_array(t.a, t.b)` with them.
 //! - `unnest(l) WITH ORDINALITY` has the numbers of its rows, as in PostgreSQL; DataFusion has none.
 //! - `FROM json_each(j)`, `string_to_table(s, ',')` and their like are queries of one row whose lists are unnested.
 //! - `FROM query('SELECT 1')`, `FROM query_table('t')` and `FROM query_table(['t', 'u'])` are DuckDB's: a query or
@@ -23,8 +21,8 @@ use std::ops::ControlFlow;
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{
-    DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Join, ObjectName, Query, Select,
-    SelectItem, SetExpr, Statement, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, Value, Visitor,
+    DataType, Expr, FunctionArg, FunctionArgExpr, Ident, Join, ObjectName, Query, Select, SelectItem, SetExpr, Statement,
+    TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, Value, Visitor,
     VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::Parser;
@@ -34,7 +32,7 @@ use super::dialect::parser_of;
 use super::items::{self, folded};
 use super::quotes::quoted;
 use super::relations::{self, parts};
-use super::{call, rows, statement_within, visits};
+use super::{call, lists, rows, statement_within, visits};
 use crate::error::{Result, SqlError};
 
 /// The column of a series.
@@ -189,7 +187,7 @@ pub(super) fn with_numbers(factor: &mut TableFactor) -> Result<()> {
     };
     let [list] = array_exprs.as_slice() else { return Ok(()) };
     rows::check_copied([list])?;
-    as_call(&mut array_exprs[0]);
+    lists::as_call(&mut array_exprs[0]);
     let list = array_exprs[0].clone();
     let argument = |expr: Expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr));
     let count = call("array_length", vec![argument(list)]);
@@ -447,30 +445,5 @@ impl Visitor for Reads {
             Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Subquery(_) | Expr::CompoundFieldAccess { .. }
         );
         ControlFlow::Continue(())
-    }
-}
-
-/// Makes calls of lists in brackets that `unnest` of a select list is given.
-pub(super) fn of_arguments(function: &mut Function) {
-    if !function.name.to_string().eq_ignore_ascii_case("unnest") {
-        return;
-    }
-    if let FunctionArguments::List(list) = &mut function.args {
-        for argument in &mut list.args {
-            if let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = argument {
-                as_call(expr);
-            }
-        }
-    }
-}
-
-/// `[a, b]` as `make_array(a, b)`, unless all items are constants.
-pub(super) fn as_call(list: &mut Expr) {
-    if let Expr::Array(array) = list
-        && array.elem.iter().any(|item| !matches!(item, Expr::Value(_)))
-    {
-        let items = std::mem::take(&mut array.elem).into_iter();
-        let items = items.map(|item| FunctionArg::Unnamed(FunctionArgExpr::Expr(item)));
-        *list = call("make_array", items.collect());
     }
 }

@@ -4,12 +4,18 @@
 //! that takes lambdas, the first name of an expression with an arrow behind it is a parameter, and the rest the body.
 //! All are shown with the word, so that texts of queries have lambdas wherever they stand.
 
+use std::ops::ControlFlow;
+
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, LambdaFunction,
-    LambdaFunctionParameter, LambdaSyntax, OneOrManyWithParens, Value,
+    AccessExpr, BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, LambdaFunction,
+    LambdaFunctionParameter, LambdaSyntax, OneOrManyWithParens, Subscript, Value, VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
+
+use super::items::folded;
+use super::methods::with_fields;
+use super::{quotes, visits};
 
 /// Makes lambdas of the arguments behind so many.
 pub(super) fn of_arguments(function: &mut Function, behind: usize) {
@@ -24,10 +30,54 @@ pub(super) fn of_arguments(function: &mut Function, behind: usize) {
     }
 }
 
-fn lambda(parameters: Vec<Ident>, body: Expr) -> Expr {
+/// A lambda; `e.a` of a parameter `e` is the field `e['a']`, where DataFusion 55.2 looks for a table.
+fn lambda(parameters: Vec<Ident>, mut body: Expr) -> Expr {
+    let own: Vec<String> = parameters.iter().map(folded).collect();
+    let _ = visits::visit_mut(&mut body, &mut Fields { parameters: &own });
     let parameters = parameters.into_iter().map(|name| LambdaFunctionParameter { name, data_type: None }).collect();
     let (params, syntax) = (OneOrManyWithParens::Many(parameters), LambdaSyntax::LambdaKeyword);
     Expr::Lambda(LambdaFunction { params, body: Box::new(body), syntax })
+}
+
+/// Makes subscripts of the names behind a parameter.
+struct Fields<'a> {
+    parameters: &'a [String],
+}
+
+impl VisitorMut for Fields<'_> {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        let field = |name: &Ident| {
+            let index = Expr::value(quotes::text(folded(name)));
+            AccessExpr::Subscript(Subscript::Index { index })
+        };
+        let is_parameter = |name: &Ident| self.parameters.contains(&folded(name));
+        match expr {
+            Expr::CompoundIdentifier(names) if names.first().is_some_and(is_parameter) => {
+                let (root, fields) = (names.remove(0), names.iter().map(field).collect());
+                *expr = with_fields(Expr::Identifier(root), fields);
+            }
+            Expr::CompoundFieldAccess { root, access_chain } if matches!(root.as_ref(), Expr::Identifier(name) if is_parameter(name)) => {
+                for access in access_chain {
+                    if let AccessExpr::Dot(Expr::Identifier(name)) = access {
+                        *access = field(name);
+                    }
+                }
+            }
+            Expr::CompoundFieldAccess { root, access_chain } => {
+                if let Expr::CompoundIdentifier(names) = root.as_mut()
+                    && names.first().is_some_and(is_parameter)
+                {
+                    let own = names.remove(0);
+                    access_chain.splice(0..0, names.iter().map(field));
+                    **root = Expr::Identifier(own);
+                }
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 /// Takes the parameters in front of an expression, which becomes the body.

@@ -30,6 +30,7 @@ mod json_paths;
 mod kinds;
 mod lambdas;
 mod lengths;
+mod lists;
 mod macros;
 mod marks;
 mod merged;
@@ -71,7 +72,7 @@ use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CaseWhen, Delete, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
     FunctionArguments, Ident, Join, JoinConstraint, JoinOperator, ObjectName, Query, Select, SelectFlavor, SelectItem,
     Statement as SqlStatement, TableFactor, UnaryOperator, Update, UpdateTableFromKind, Value, VisitorMut,
-    WildcardAdditionalOptions, helpers::attached_token::AttachedToken, visit_expressions_mut,
+    WildcardAdditionalOptions, helpers::attached_token::AttachedToken,
 };
 use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion::sql::sqlparser::tokenizer::Tokenizer;
@@ -141,7 +142,7 @@ pub(crate) async fn parse_returning(
     let mut statement = read_whole(state, sql)?;
     // These futures are large, and statements are planned within others' stacks.
     Box::pin(expansions::write_out(state, &mut statement, sql)).await?;
-    expansions::insert_by_name(state, &mut statement).await?;
+    expansions::name_columns(state, &mut statement).await?;
     Box::pin(settled(state, statement, sql)).await
 }
 
@@ -234,6 +235,7 @@ fn mend(state: &SessionState, parsed: &mut ParsedStatement, sql: &str) -> Result
         return Err(mends.refused.unwrap_or_else(|| SqlError::Syntax("expected a statement".into())));
     }
     names::keep(parsed, sql);
+    lists::as_calls(parsed);
     Ok(mends.merges_columns)
 }
 
@@ -452,10 +454,7 @@ impl VisitorMut for Mends {
     /// Windows have no names.
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         let done = match expr {
-            Expr::Function(function) => {
-                function_tables::of_arguments(function);
-                self.windows.inline(function)
-            }
+            Expr::Function(function) => self.windows.inline(function),
             _ => Ok(()),
         };
         self.go_on(done)
@@ -466,6 +465,7 @@ impl VisitorMut for Mends {
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         quantifiers::as_list(expr);
         quantifiers::as_call(expr);
+        rows::as_call(expr);
         let done = escapes::with_backslashes(expr)
             .and_then(|()| similar::as_match(expr))
             .and_then(|()| rows::by_component(expr))
@@ -480,13 +480,6 @@ impl VisitorMut for Mends {
                 FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))
             });
             *expr = call(name, arguments.into());
-        }
-        // DataFusion plans items of lists without the parameters of a lambda around them.
-        if let Expr::Lambda(lambda) = expr {
-            let _: ControlFlow<()> = visit_expressions_mut(&mut *lambda.body, |expr| {
-                function_tables::as_call(expr);
-                ControlFlow::Continue(())
-            });
         }
         times::with_all_digits(expr);
         times::as_product(expr);

@@ -18,7 +18,7 @@ use super::names::spreads;
 use super::quotes::quoted;
 
 /// How many columns a query has; none where that is not known of its text.
-fn column_count(query: &SetExpr) -> Option<usize> {
+pub(super) fn column_count(query: &SetExpr) -> Option<usize> {
     match query {
         SetExpr::Select(select) => {
             let is_one = |item: &SelectItem| match item {

@@ -19,7 +19,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::shape::in_halves;
-use super::{relations, visits, when};
+use super::{call, relations, visits, when};
 use crate::error::{Result, SqlError};
 
 /// Writes out an expression that compares rows.
@@ -189,6 +189,16 @@ pub(super) fn check_copied<'a, T: Visit + 'a>(parts: impl IntoIterator<Item = &'
         ))),
         ControlFlow::Continue(()) => Ok(()),
     })
+}
+
+/// A row of more than names and constants as a call of `row`: DataFusion 55.2 plans no other tuples.
+pub(super) fn as_call(expr: &mut Expr) {
+    if let Expr::Tuple(items) = expr
+        && items.iter().any(|item| !matches!(item, Expr::Identifier(_) | Expr::Value(_)))
+    {
+        let items = std::mem::take(items).into_iter();
+        *expr = call("row", items.map(|item| FunctionArg::Unnamed(FunctionArgExpr::Expr(item))).collect());
+    }
 }
 
 /// `GROUP BY (a, b)` has the keys a and b.

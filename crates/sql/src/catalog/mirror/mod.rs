@@ -13,6 +13,7 @@
 
 mod answers;
 mod clients;
+mod copies;
 mod place;
 
 use std::collections::{HashMap, HashSet};
@@ -33,6 +34,8 @@ use warpcube_palo::catalog::MarkedFolder;
 
 use self::answers::{as_stores, patiently, refused};
 use self::clients::Clients;
+use self::copies::Copy;
+pub(super) use self::copies::LeftOut;
 use self::place::Place;
 use super::snapshot::FileIdentity;
 use crate::error::{Result, SqlError};
@@ -58,7 +61,9 @@ pub(crate) struct Mirror {
 struct State {
     folder: Option<MarkedFolder>,
     sets: Vec<Arc<MirrorSet>>,
-    /// Number of sets that were made.
+    /// Text files without some of their lines.
+    copies: Vec<Copy>,
+    /// Number of sets and copies that were made.
     made: u64,
 }
 

@@ -5,6 +5,7 @@
 //! other spellings are expressions over columns that are read as texts, and the name of a file and the names of its
 //! folders are constants. Files with other constants are other branches of a union.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,14 +14,16 @@ use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{Column, DFSchema, ScalarValue, TableReference};
 use datafusion::datasource::provider_as_source;
 use datafusion::execution::SessionState;
+use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{
-    CreateExternalTable, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Union, cast, lit,
+    CreateExternalTable, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Union, cast, lit, try_cast,
 };
 use datafusion::sql::sqlparser::keywords::{ALL_KEYWORDS, ALL_KEYWORDS_INDEX, RESERVED_FOR_COLUMN_ALIAS};
 
-use super::super::csv_types::{WHOLE, distinct};
+use super::super::csv_types::{WHOLE, distinct, given};
 use super::super::files::{ExternalTable, resolve};
 use super::super::memory::mirror_of;
+use super::super::mirror::LeftOut;
 use super::super::patterns::{by_folder, with_braces};
 use super::super::special::DerivedTable;
 use super::super::text_files::TextReading;
@@ -67,6 +70,15 @@ pub(in crate::catalog) async fn open(
         let found = resolve(&mut canonical(path), &reading.file_type, false)?;
         found.iter().try_for_each(|file| access.check_path(file))?;
         files.extend(found);
+    }
+    if reading.leaves_lines_out() {
+        let compression = reading.format.get("format.compression").map(String::as_str);
+        let unreadable = reading.ignores_errors.then(|| given(&reading.format));
+        let left_out = LeftOut { first: reading.skipped, unreadable };
+        for file in &mut files {
+            *file = mirror_of(state)?.without_lines(state, file, left_out.clone(), compression).await?;
+        }
+        paths = files.iter().map(|file| file.display().to_string()).collect();
     }
     let opening = Opening { state, name, reading, access: &access };
     let groups = opening.groups(&paths, &files)?;
@@ -115,6 +127,7 @@ impl Opening<'_> {
             && reading.date_format.is_none()
             && reading.timestamp_format.is_none()
             && !reading.decimal_comma
+            && !reading.ignores_errors
             && reading.hive_types.is_empty()
             && (listed || !are_columns)
             && (reading.hive != Some(false) || keys.iter().all(Vec::is_empty));
@@ -135,6 +148,15 @@ impl Opening<'_> {
         Ok(Some(groups))
     }
 
+    /// The options of the format; copies are not compressed.
+    fn options(&self) -> HashMap<String, String> {
+        let mut options = self.reading.format.clone();
+        if self.reading.leaves_lines_out() {
+            options.remove("format.compression");
+        }
+        options
+    }
+
     /// The command that reads files as the call says.
     fn command(&self, locations: Vec<String>, files: &[PathBuf]) -> Result<CreateExternalTable> {
         let reading = self.reading;
@@ -153,7 +175,7 @@ impl Opening<'_> {
         let mut command =
             CreateExternalTable::builder(reference, locations[0].clone(), reading.file_type.clone(), schema).build();
         command.locations = locations;
-        command.options = reading.format.clone();
+        command.options = self.options();
         if !reading.nulls.is_empty() {
             command.options.insert(NULL_TEXTS.into(), reading.nulls.join("\n"));
         }
@@ -180,7 +202,7 @@ impl Opening<'_> {
         let text = TextReading::current().filter(|_| self.reading.file_type == "CSV");
         if let (Some(text), Some(first)) = (&text, files.first()) {
             text.prepare(&mut command, &first.to_string_lossy(), self.access)?;
-            command.options.extend(self.reading.format.clone());
+            command.options.extend(self.options());
         }
         Ok(ExternalTable::open_as(self.state, &command, text.as_deref()).await?.table)
     }
@@ -274,7 +296,7 @@ impl Opening<'_> {
         let own = table.schema();
         let scan = LogicalPlanBuilder::scan(relation.clone(), provider_as_source(table), None)?;
         let schema = scan.schema().clone();
-        let mut exprs = Vec::new();
+        let (mut exprs, mut fits) = (Vec::new(), Vec::new());
         for field in columns.fields() {
             let column = Expr::Column(Column::new(Some(relation.clone()), field.name()));
             let expr = match own.field_with_name(field.name()) {
@@ -282,7 +304,14 @@ impl Opening<'_> {
                 Ok(_) if self.is_as_read(field) => column,
                 Ok(_) => self.of_text(field, &schema)?,
             };
-            let expr = expr.cast_to(field.data_type(), &schema)?;
+            let expr = match self.reading.ignores_errors && !self.is_as_read(field) {
+                true => {
+                    let tried = try_cast(expr.clone(), field.data_type().clone());
+                    fits.push(expr.is_null().or(tried.clone().is_not_null()));
+                    tried
+                }
+                false => expr.cast_to(field.data_type(), &schema)?,
+            };
             exprs.push(expr.alias(field.name()));
         }
         if let (Some(name), Some(filename)) = (&self.reading.filename, &group.filename) {
@@ -295,7 +324,11 @@ impl Opening<'_> {
             };
             exprs.push(lit(value.cast_to(kind)?).alias(key));
         }
-        Ok(scan.project(exprs)?.build()?)
+        let kept = match conjunction(fits) {
+            Some(fits) => scan.filter(fits)?,
+            None => scan,
+        };
+        Ok(kept.project(exprs)?.build()?)
     }
 
     /// Columns with the names and types that the call gives.
@@ -349,7 +382,8 @@ impl Opening<'_> {
         let is_date = reading.date_format.is_some() && matches!(field.data_type(), DataType::Date32);
         let is_time = reading.timestamp_format.is_some() && matches!(field.data_type(), DataType::Timestamp(..));
         let is_number = reading.decimal_comma && has_point(field.data_type());
-        reading.nulls.is_empty() && !is_date && !is_time && !is_number
+        let is_tried = reading.ignores_errors && !field.data_type().is_string();
+        reading.nulls.is_empty() && !is_date && !is_time && !is_number && !is_tried
     }
 
     /// The option of a spelling that no column has the type for.

@@ -75,12 +75,12 @@ const REFUSED: [(&str, &str); 29] = [
     ("maximum_line_size", "leave it out: lines have any length"),
     ("maximum_object_size", "leave it out: records have any size"),
     ("maximum_sample_files", "all files are looked at"),
-    ("reject_limit", "a line that cannot be read is an error"),
-    ("rejects_limit", "a line that cannot be read is an error"),
-    ("rejects_scan", "a line that cannot be read is an error"),
-    ("rejects_table", "a line that cannot be read is an error"),
+    ("reject_limit", "a line that cannot be read is an error, or left out by ignore_errors"),
+    ("rejects_limit", "a line that cannot be read is an error, or left out by ignore_errors"),
+    ("rejects_scan", "a line that cannot be read is an error, or left out by ignore_errors"),
+    ("rejects_table", "a line that cannot be read is an error, or left out by ignore_errors"),
     ("schema", "columns are found by name"),
-    ("store_rejects", "a line that cannot be read is an error"),
+    ("store_rejects", "a line that cannot be read is an error, or left out by ignore_errors"),
     ("thousands", "read the column as text, and write replace(column, '.', '')"),
     ("timestamp_format", "read the column as text, and write to_timestamp(column, format)"),
     ("timestampformat", "read the column as text, and write to_timestamp(column, format)"),
@@ -122,6 +122,10 @@ pub(in crate::catalog) struct Reading {
     pub(super) hive_types: Vec<(String, String)>,
     /// Whether names become ones that need no quotes.
     pub(super) normalizes: bool,
+    /// How many lines stand in front of the header.
+    pub(super) skipped: usize,
+    /// Whether lines that cannot be read, or have values that are none of their column's type, are left out.
+    pub(super) ignores_errors: bool,
     /// Whether types have to hold all lines.
     pub(super) whole_sample: bool,
 }
@@ -153,10 +157,18 @@ impl Reading {
                 }
             }
         }
+        if reading.ignores_errors && (reading.date_format.is_some() || reading.timestamp_format.is_some()) {
+            return Err(reading.refused("ignore_errors", "beside dateformat and timestampformat"));
+        }
         if reading.paths.is_empty() {
             return Err(reading.wrong("the path of a file, a pattern, or a list of them".into()));
         }
         Ok(reading)
+    }
+
+    /// Whether files are read without some of their lines.
+    pub(super) fn leaves_lines_out(&self) -> bool {
+        self.skipped > 0 || self.ignores_errors
     }
 
     fn option(&mut self, name: &str, value: &str) {
@@ -232,7 +244,8 @@ impl Reading {
                     return Err(self.refused(name, "files are read as UTF-8; convert them"));
                 }
             }
-            "ignore_errors" => self.only(name, value, false, "a line that cannot be read is an error")?,
+            "ignore_errors" if self.file_type == "CSV" => self.ignores_errors = self.bool(name, value)?,
+            "ignore_errors" => self.only(name, value, false, "a record that cannot be read is an error")?,
             "parallel" => self.only(name, value, true, "SET warpcube.target_partitions = 1 reads with one thread")?,
             "strict_mode" => self.only(name, value, true, "quotes that are not closed are an error")?,
             "hive_types_autocast" => self.only(name, value, true, "name types in hive_types")?,
@@ -250,8 +263,10 @@ impl Reading {
                 other => return Err(self.refused(name, &format!("'{other}'; a file has a record a line, or an array"))),
             },
             "skip" => match value {
-                Constant::Number(lines) if lines == "0" => {}
-                _ => return Err(self.refused(name, "lines in front of the header; a comment character may do")),
+                Constant::Number(lines) => {
+                    self.skipped = lines.parse().map_err(|_| self.wrong("a number of lines as skip".into()))?;
+                }
+                _ => return Err(self.wrong("a number of lines as skip".into())),
             },
             "sample_size" => match value {
                 Constant::Number(lines) => self.whole_sample = lines == "-1",

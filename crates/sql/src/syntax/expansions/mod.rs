@@ -2,8 +2,8 @@
 //!
 //! Aliases of the same select list ([`aliases`]), names of tables for their rows ([`records`]), `* RENAME`,
 //! `* REPLACE` and COLUMNS ([`wildcards`]), PIVOT and UNPIVOT ([`pivots`]), ASOF JOIN ([`asof`]), TABLESAMPLE
-//! ([`samples`]), SUMMARIZE ([`summaries`]) and UNION BY NAME ([`by_name`]) depend on the names of columns. A table's
-//! columns are those of the plan of `SELECT * FROM table`, below the WITH clauses around it.
+//! ([`samples`]), SUMMARIZE ([`summaries`]), UNION BY NAME ([`by_name`]) and names for the first columns of a table
+//! ([`column_lists`]) depend on the names of columns. A table's columns are those of the plan of `SELECT * FROM table`, below the WITH clauses around it.
 //!
 //! Invariant: queries are written out from the inside, so that whatever is planned for its columns holds none of these
 //! forms.
@@ -11,6 +11,7 @@
 mod aliases;
 mod asof;
 mod by_name;
+mod column_lists;
 mod literals;
 mod members;
 mod nested_statements;
@@ -95,17 +96,20 @@ pub(super) async fn write_out(state: &SessionState, parsed: &mut ParsedStatement
     }
 }
 
-/// Gives an INSERT … BY NAME the columns of its query.
+/// Gives an INSERT … BY NAME the columns of its query, and a view all of its columns.
 ///
 /// # Errors
 /// What is wrong with the query.
-pub(super) async fn insert_by_name(state: &SessionState, parsed: &mut ParsedStatement) -> Result<()> {
+pub(super) async fn name_columns(state: &SessionState, parsed: &mut ParsedStatement) -> Result<()> {
     let (insert, scopes) = match parsed {
-        ParsedStatement::Statement(statement) => match inserted(statement) {
-            Some(found) => found,
-            None => return Ok(()),
-        },
-        ParsedStatement::Explain(explain) => return Box::pin(insert_by_name(state, &mut explain.statement)).await,
+        ParsedStatement::Statement(statement) => {
+            column_lists::of_view(state, statement).await;
+            match inserted(statement) {
+                Some(found) => found,
+                None => return Ok(()),
+            }
+        }
+        ParsedStatement::Explain(explain) => return Box::pin(name_columns(state, &mut explain.statement)).await,
         _ => return Ok(()),
     };
     let is_mark =
@@ -260,7 +264,11 @@ fn outer(around: Vec<(Vec<TableWithJoins>, bool)>) -> Vec<Vec<TableWithJoins>> {
 
 /// Whether a query's own SELECTs have forms to be written out, or its order is by columns that its text does not tell.
 fn has_forms(query: &Query) -> bool {
-    orders::is_of_unknown(query) || wildcards::ranks_wildcards(query) || records::order(query) || in_body(&query.body)
+    column_lists::with_may_lack(query)
+        || orders::is_of_unknown(query)
+        || wildcards::ranks_wildcards(query)
+        || records::order(query)
+        || in_body(&query.body)
 }
 
 fn in_body(body: &SetExpr) -> bool {
@@ -285,7 +293,7 @@ fn is_form(factor: &TableFactor) -> bool {
         TableFactor::Pivot { .. } | TableFactor::Unpivot { .. } => true,
         TableFactor::Table { sample: Some(_), .. } | TableFactor::Derived { sample: Some(_), .. } => true,
         TableFactor::NestedJoin { table_with_joins, .. } => in_tables(table_with_joins),
-        other => summaries::told_of(other).is_some(),
+        other => column_lists::may_lack(other) || summaries::told_of(other).is_some(),
     }
 }
 
@@ -302,6 +310,14 @@ async fn in_query(
         *query = summaries::of_query(state, told_of.clone(), has_facts, scopes).await?;
         return Ok(());
     }
+    let mut completed = None;
+    if column_lists::with_may_lack(query) {
+        // The last one is the query's own.
+        let around = scopes.split_last().map_or(scopes, |(_, around)| around);
+        column_lists::of_with(state, query, around).await;
+        completed = Some(around.iter().cloned().chain(query.with.clone()).collect::<Vec<_>>());
+    }
+    let scopes = completed.as_deref().unwrap_or(scopes);
     let mut hidden = Vec::new();
     for select in selects(&mut query.body) {
         for tables in &mut select.from {
@@ -420,6 +436,9 @@ fn of_factor<'a>(
                 }
             }
             _ => {}
+        }
+        if column_lists::may_lack(factor) {
+            column_lists::of_table(state, factor, scopes).await;
         }
         Ok(())
     }

@@ -362,21 +362,44 @@ fn filter_where(tokens: &mut Vec<TokenWithSpan>) {
 /// # Errors
 /// [`SqlError::Unsupported`] for such ones beside others.
 fn number_parameters(tokens: &mut [TokenWithSpan]) -> Result<()> {
-    let of = |token: &TokenWithSpan| match &token.token {
-        Token::Placeholder(name) => Some(name == "?"),
-        _ => None,
-    };
-    if tokens.iter().filter_map(of).all(|is_bare| !is_bare) {
-        return Ok(());
+    let (mut bare, mut has_others, mut is_behind_operand) = (Vec::new(), false, false);
+    for (at, token) in tokens.iter().enumerate() {
+        match &token.token {
+            Token::Whitespace(_) => continue,
+            // Behind an operand and before a text it is the operator of JSON.
+            Token::Placeholder(name) if name == "?" && (is_behind_operand || is_before_text(&tokens[at + 1..])) => {
+                is_behind_operand = false;
+                continue;
+            }
+            Token::Placeholder(name) if name == "?" => bare.push(at),
+            Token::Placeholder(_) => has_others = true,
+            _ => {}
+        }
+        is_behind_operand = ends_operand(&token.token);
     }
-    if !tokens.iter().filter_map(of).all(|is_bare| is_bare) {
+    if has_others && !bare.is_empty() {
         return Err(SqlError::Unsupported("the parameter ? beside parameters with numbers or names".into()));
     }
-    let parameters = tokens.iter_mut().filter(|token| of(token).is_some());
-    for (number, parameter) in parameters.enumerate() {
-        parameter.token = Token::Placeholder(format!("${}", number + 1));
+    for (number, at) in bare.into_iter().enumerate() {
+        tokens[at].token = Token::Placeholder(format!("${}", number + 1));
     }
     Ok(())
+}
+
+/// Whether the first of these tokens is a text.
+fn is_before_text(tokens: &[TokenWithSpan]) -> bool {
+    let next = tokens.iter().find(|token| !matches!(token.token, Token::Whitespace(_)));
+    matches!(next.map(|next| &next.token), Some(Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_)))
+}
+
+/// Whether an operand ends with a token; keywords that are names of columns are not known here.
+fn ends_operand(token: &Token) -> bool {
+    match token {
+        Token::Word(word) => word.keyword == Keyword::NoKeyword || word.quote_style.is_some(),
+        Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_) | Token::Number(..) => true,
+        Token::RParen | Token::RBracket | Token::Placeholder(_) => true,
+        _ => false,
+    }
 }
 
 /// Leaves MATERIALIZED and NOT MATERIALIZED out of tables of WITH.

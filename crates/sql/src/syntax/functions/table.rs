@@ -105,7 +105,7 @@ pub(super) const RENAMED: [(&str, &str); 100] = [
 ];
 
 /// Calls and the expressions that they are read as; one with a constant before one that takes any argument there.
-pub(super) const REWRITTEN: [(&str, &str); 139] = [
+pub(super) const REWRITTEN: [(&str, &str); 140] = [
     (
         "array_cross_product($1, $2)",
         "make_array($1[2] * $2[3] - $1[3] * $2[2], $1[3] * $2[1] - $1[1] * $2[3], $1[1] * $2[2] - $1[2] * $2[1])",
@@ -179,11 +179,7 @@ pub(super) const REWRITTEN: [(&str, &str); 139] = [
     ("dayofmonth($1)", "CAST(date_part('day', $1) AS BIGINT)"),
     ("dayofweek($1)", "CAST(date_part('dow', $1) AS BIGINT)"),
     ("dayofyear($1)", "CAST(date_part('doy', $1) AS BIGINT)"),
-    (
-        "days_in_month($1)",
-        "CAST(date_part('day', CAST(make_date(date_part('year', $1) + date_part('month', $1) / 12, \
-         date_part('month', $1) % 12 + 1, 1) - 1 AS DATE)) AS BIGINT)",
-    ),
+    ("days_in_month($1)", "CAST(date_part('day', last_day(CAST($1 AS DATE))) AS BIGINT)"),
     ("divide($1, $2)", "$1 / $2"),
     ("entropy($1)", "list_entropy(array_agg($1) FILTER (WHERE $1 IS NOT NULL))"),
     ("epoch($1)", "CAST(date_part('epoch', $1) AS DOUBLE)"),
@@ -229,11 +225,7 @@ pub(super) const REWRITTEN: [(&str, &str); 139] = [
     ("isodow($1)", "CAST(date_part('isodow', $1) AS BIGINT)"),
     ("isoyear($1)", "CAST(date_part('isoyear', $1) AS BIGINT)"),
     ("kahan_sum($1)", "sum(CAST($1 AS DOUBLE))"),
-    (
-        "last_day($1)",
-        "CAST(make_date(date_part('year', $1) + date_part('month', $1) / 12, date_part('month', $1) % 12 + 1, 1) \
-         - 1 AS DATE)",
-    ),
+    ("last_day($1)", "last_day(CAST($1 AS DATE))"),
     ("array_first($1)", "array_element($1, 1)"),
     ("array_push_front($1, $2)", "array_prepend($2, $1)"),
     ("list_aggregate($1, 'any_value')", "list_any_value($1)"),
@@ -289,6 +281,14 @@ pub(super) const REWRITTEN: [(&str, &str); 139] = [
     ("month($1)", "CAST(date_part('month', $1) AS BIGINT)"),
     ("monthname($1)", "to_char($1, '%B')"),
     ("multiply($1, $2)", "$1 * $2"),
+    (
+        "overlaps($1, $2, $3, $4)",
+        "CASE WHEN least($1, $2) > least($3, $4) THEN CASE WHEN $3 IS NULL OR $4 IS NULL THEN NULL \
+         WHEN least($1, $2) < greatest($3, $4) THEN true WHEN $1 IS NULL OR $2 IS NULL THEN NULL ELSE false END \
+         WHEN least($1, $2) < least($3, $4) THEN CASE WHEN $1 IS NULL OR $2 IS NULL THEN NULL \
+         WHEN least($3, $4) < greatest($1, $2) THEN true WHEN $3 IS NULL OR $4 IS NULL THEN NULL ELSE false END \
+         WHEN $1 IS NOT NULL AND $2 IS NOT NULL AND $3 IS NOT NULL AND $4 IS NOT NULL THEN true END",
+    ),
     ("quantile($1, $2)", "quantile_disc($1, $2)"),
     ("quarter($1)", "CAST(date_part('quarter', $1) AS BIGINT)"),
     (

@@ -1,0 +1,180 @@
+//! Text files without their first lines, or without lines that cannot be read: `read_csv('a.csv', skip = 3)` and
+//! `ignore_errors`.
+//!
+//! What reads text files takes all their lines. So a file gets a copy without some, among those of files elsewhere,
+//! whose place has the file's own path. It is not compressed.
+//!
+//! A copy is of a file as it was when it was made: of another size or time of change there is another one.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Instant, SystemTime};
+
+use datafusion::catalog::Session;
+use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
+
+use super::super::csv_dialect::{Dialect, Given, Sample};
+use super::{KEPT, Mirror};
+use crate::csv_lines::{Characters, Lines};
+use crate::error::{Result, SqlError};
+use crate::formats::split_compression;
+use crate::locations::{mirrored, shown};
+
+/// Bytes of a file that its delimiter and its quote are told by.
+const SAMPLED: u64 = 1 << 20;
+
+/// The lines that a copy is without.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::catalog) struct LeftOut {
+    /// How many of the first ones.
+    pub(in crate::catalog) first: usize,
+    /// What is given of the dialect, where those that have another number of values than the first one, or are not in
+    /// UTF-8, are left out.
+    pub(in crate::catalog) unreadable: Option<Given>,
+}
+
+/// A copy, and what it is of.
+#[derive(Debug)]
+pub(super) struct Copy {
+    file: PathBuf,
+    size: u64,
+    changed: Option<SystemTime>,
+    left_out: LeftOut,
+    folder: PathBuf,
+    place: PathBuf,
+    used: Instant,
+}
+
+impl Drop for Copy {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+impl Mirror {
+    /// A file without some of its lines; `compression` is that of an option.
+    ///
+    /// # Errors
+    /// [`SqlError::FileAccess`] for a file that cannot be read, or a copy that cannot be written.
+    pub(in crate::catalog) async fn without_lines(
+        &self,
+        state: &dyn Session,
+        file: &Path,
+        left_out: LeftOut,
+        compression: Option<&str>,
+    ) -> Result<PathBuf> {
+        let failed = |error: io::Error| SqlError::FileAccess(format!("a copy of {}: {error}", shown(file)));
+        let found = file.metadata().map_err(failed)?;
+        let (size, changed) = (found.len(), found.modified().ok());
+        let is_it = |copy: &&mut Copy| {
+            copy.file == file && (copy.size, copy.changed) == (size, changed) && copy.left_out == left_out
+        };
+        if let Some(known) = self.state.lock().copies.iter_mut().find(is_it) {
+            known.used = Instant::now();
+            return Ok(known.place.clone());
+        }
+        let (_, folder) = self.next_folder(state, false)?;
+        let path = match mirrored(file) {
+            Some(elsewhere) => elsewhere.url.replacen("://", "/", 1),
+            None => format!("file{}", file.display()),
+        };
+        let (path, by_name) = split_compression(&path);
+        let place = folder.join(path);
+        let compression = compression.or(by_name).unwrap_or_default();
+        let compression = compression.parse().unwrap_or(FileCompressionType::UNCOMPRESSED);
+        let (from, to, without) = (file.to_path_buf(), place.clone(), left_out.clone());
+        let copied = tokio::task::spawn_blocking(move || copy(&from, &to, &without, compression)).await;
+        copied.map_err(io::Error::other).and_then(|copied| copied).map_err(failed)?;
+        let mut own = self.state.lock();
+        own.copies.retain(|copy| copy.used.elapsed() < KEPT);
+        let (file, used) = (file.to_path_buf(), Instant::now());
+        own.copies.push(Copy { file, size, changed, left_out, folder, place: place.clone(), used });
+        Ok(place)
+    }
+}
+
+/// Copies a file without these lines.
+fn copy(from: &Path, to: &Path, left_out: &LeftOut, compression: FileCompressionType) -> io::Result<()> {
+    fs::create_dir_all(to.parent().unwrap_or(to))?;
+    let mut lines = BufReader::new(compression.convert_read(File::open(from)?).map_err(io::Error::other)?);
+    for _ in 0..left_out.first {
+        if lines.skip_until(b'\n')? == 0 {
+            break;
+        }
+    }
+    let mut out = BufWriter::new(File::create_new(to)?);
+    match &left_out.unreadable {
+        None => _ = io::copy(&mut lines, &mut out)?,
+        Some(given) => copy_readable(lines, given, &mut out)?,
+    }
+    out.flush()
+}
+
+/// Copies the lines that have as many values as the first one.
+fn copy_readable(mut lines: impl BufRead, given: &Given, out: &mut impl Write) -> io::Result<()> {
+    let mut head = Vec::new();
+    lines.by_ref().take(SAMPLED).read_to_end(&mut head)?;
+    lines.read_until(b'\n', &mut head)?;
+    let sample = Sample { head, parts: Vec::new() };
+    let Some(Dialect { delimiter, quote, .. }) = Dialect::of(&sample, given) else { return Ok(()) };
+    let characters = Characters { delimiter, quote, escape: given.escape, comment: given.comment };
+    let (mut counted, mut record, mut delimiters, mut wanted) = (Lines::new(characters), Vec::new(), 0_usize, None);
+    let mut end = |record: &mut Vec<u8>, delimiters: &mut usize, is_closed: bool| -> io::Result<()> {
+        let count = std::mem::take(delimiters);
+        // What stands before the first record is blank.
+        let is_wanted = record.iter().any(|byte| !byte.is_ascii_whitespace())
+            && is_closed
+            && std::str::from_utf8(record).is_ok()
+            && *wanted.get_or_insert(count) == count;
+        if is_wanted {
+            out.write_all(record)?;
+        }
+        record.clear();
+        Ok(())
+    };
+    for byte in sample.head.as_slice().chain(lines).bytes() {
+        let byte = byte?;
+        if counted.next(byte) {
+            end(&mut record, &mut delimiters, true)?;
+        }
+        delimiters += usize::from(byte == delimiter && counted.open.is_none());
+        record.push(byte);
+    }
+    end(&mut record, &mut delimiters, counted.open.is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A copy of a text.
+    fn copied(text: &[u8], left_out: &LeftOut) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let [from, to] = ["a.csv", "b/b.csv"].map(|name| folder.path().join(name));
+        fs::write(&from, text).unwrap();
+        copy(&from, &to, left_out, FileCompressionType::UNCOMPRESSED).unwrap();
+        fs::read_to_string(&to).unwrap()
+    }
+
+    #[test]
+    fn first_lines_are_left_out() {
+        for (first, expected) in [(0, "one\r\ntwo\nthree\n"), (1, "two\nthree\n"), (3, ""), (9, "")] {
+            let left_out = LeftOut { first, unreadable: None };
+            assert_eq!(copied(b"one\r\ntwo\nthree\n", &left_out), expected, "{first}");
+        }
+    }
+
+    #[test]
+    fn lines_of_another_length_are_left_out() {
+        let left_out = LeftOut { first: 1, unreadable: Some(Given::default()) };
+        for (text, expected) in [
+            (&b"x\na,b\n1,2\n3\n4,5,6\n7,8\n"[..], "a,b\n1,2\n7,8\n"),
+            (b"x\na,b\n1,\"2,\n3\"\n\n4,\xff\n7,8", "a,b\n1,\"2,\n3\"\n\n7,8"),
+            (b"x\na;b\n1;2\n1;\"2\n3;4\n", "a;b\n1;2\n"),
+            (b"x\n", ""),
+        ] {
+            assert_eq!(copied(text, &left_out), expected);
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Scalar functions that are arithmetic: the greatest and the least value, times in other units, buckets of times.
+
+use arrow::datatypes::{DataType, TimeUnit};
+use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::expr::ScalarFunction;
+use warpcube_engine::{BinaryOp, Expr as Device, Literal, Ty, UnaryOp};
+
+use super::columns::shown;
+use super::expr::{Translator, same};
+use super::{Reason, dates};
+
+impl Translator<'_> {
+    /// A call as arithmetic.
+    pub(super) fn arithmetic(&self, function: &ScalarFunction, expr: &Expr) -> Result<Device, Reason> {
+        let refuse = || format!("the expression '{}'", shown(expr));
+        let name = function.name();
+        match (name, function.args.as_slice()) {
+            ("greatest" | "least", [_, ..]) => self.extreme(name == "greatest", &function.args, expr),
+            ("epoch_ms" | "epoch_us" | "epoch_ns", [time]) => {
+                let unit = match name {
+                    "epoch_ms" => TimeUnit::Millisecond,
+                    "epoch_us" => TimeUnit::Microsecond,
+                    _ => TimeUnit::Nanosecond,
+                };
+                match self.data_type(time)? {
+                    DataType::Timestamp(TimeUnit::Microsecond, _) => dates::of_micros(self.translate(time)?, unit),
+                    _ => None,
+                }
+                .ok_or_else(refuse)
+            }
+            ("last_day", [date]) => dates::last_day(self.translate(date)?, &self.data_type(date)?).ok_or_else(refuse),
+            ("century" | "decade" | "millennium", [time]) => {
+                dates::years(name, self.translate(time)?, &self.data_type(time)?).ok_or_else(refuse)
+            }
+            ("time_bucket", [Expr::Literal(width, _), time]) => {
+                dates::bucket(self.translate(time)?, &self.data_type(time)?, width).ok_or_else(refuse)
+            }
+            ("isnan", [value]) => {
+                let ty = Ty::of(&self.data_type(value)?).filter(|ty| ty.is_float()).ok_or_else(refuse)?;
+                let nan = Device::Literal(Literal::Float(f64::NAN), ty);
+                Ok(Device::binary(BinaryOp::Eq, self.translate(value)?, nan))
+            }
+            (name, _) => Err(format!("the function '{name}'")),
+        }
+    }
+
+    /// The greatest or the least of values that are not NULL.
+    fn extreme(&self, is_greatest: bool, values: &[Expr], expr: &Expr) -> Result<Device, Reason> {
+        let result = self.data_type(expr)?;
+        let of_zero = Ty::of(&result).filter(|ty| ty.is_float());
+        let mut found: Option<Device> = None;
+        for value in values {
+            if !same(&self.data_type(value)?, &result) {
+                return Err(format!("'{}' over several types", shown(expr)));
+            }
+            let value = self.translate(value)?;
+            found = Some(match found {
+                None => value,
+                Some(best) => {
+                    let test = if is_greatest { BinaryOp::Ge } else { BinaryOp::Le };
+                    let is_null = Device::Unary(UnaryOp::IsNull, Box::new(value.clone()));
+                    let is_best = Device::binary(test, best.clone(), value.clone());
+                    let mut branches = vec![(Device::binary(BinaryOp::Or, is_null, is_best), best.clone())];
+                    if let Some(ty) = of_zero {
+                        // Of zeros of both signs that without one is the greater.
+                        let zero = || Device::Literal(Literal::Float(0.0), ty);
+                        let are_zero = [&best, &value].map(|side| Device::binary(BinaryOp::Eq, side.clone(), zero()));
+                        let [one, other] = are_zero;
+                        let negative = |side: Device| Device::Unary(UnaryOp::Negate, Box::new(side));
+                        let sum = match is_greatest {
+                            true => Device::binary(BinaryOp::Add, best, value.clone()),
+                            false => negative(Device::binary(BinaryOp::Add, negative(best), negative(value.clone()))),
+                        };
+                        branches.insert(0, (Device::binary(BinaryOp::And, one, other), sum));
+                    }
+                    Device::Case(branches, Box::new(value))
+                }
+            });
+        }
+        found.ok_or_else(|| format!("the expression '{}'", shown(expr)))
+    }
+}
