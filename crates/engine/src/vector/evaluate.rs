@@ -127,9 +127,12 @@ impl Node {
                 }
                 inner
             }
-            Node::ToFloat(inner, divisor) => {
+            Node::ToFloat(inner, scale) => {
                 let inner = of(inner)?;
-                let values = with_slots!(inner.of_integers(), at => floats(rows, |row| at(row) as f64 / divisor));
+                let values = with_slots!(inner.of_integers(), at => match scale {
+                    0 => floats(rows, |row| at(row) as f64),
+                    scale => floats(rows, |row| nearest(at(row), *scale)),
+                });
                 Value::floats(values, inner.valid)
             }
             Node::ToBool(inner) => {
@@ -203,9 +206,22 @@ fn arithmetic<'a>(
 
 /// A float as an integer in its order: NaN is the largest, zeros of both signs are equal.
 pub(super) fn ordered(value: f64) -> i64 {
-    let value = if value.is_nan() { f64::NAN } else { value + 0.0 };
-    let bits = value.to_bits() as i64;
+    in_total_order(value + 0.0)
+}
+
+/// A float as an integer in its order: NaN is the largest, -0.0 comes before 0.0.
+pub(super) fn in_total_order(value: f64) -> i64 {
+    let bits = if value.is_nan() { f64::NAN.to_bits() } else { value.to_bits() } as i64;
     bits ^ ((bits >> 63) as u64 >> 1) as i64
+}
+
+/// A decimal as the nearest double: its unscaled value over a power of ten.
+fn nearest(value: i64, scale: u32) -> f64 {
+    // Both operands are exact, so that the quotient is rounded once.
+    if value.unsigned_abs() <= 1 << 53 && scale <= 22 {
+        return value as f64 / 10f64.powi(scale as i32);
+    }
+    format!("{value}e-{scale}").parse().unwrap_or(f64::NAN)
 }
 
 fn compare(op: BinaryOp, order: Order, left: &Value<'_>, right: &Value<'_>, rows: &Selection) -> Own<i64> {

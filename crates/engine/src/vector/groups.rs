@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use warpcube_column::VECTOR_ROWS as ROWS;
 
-use super::evaluate::ordered;
+use super::evaluate::in_total_order;
 use super::keys::{Index, Keys};
 use super::program::Program;
 use super::values::{Data, Register, Selection, Value, with_slots};
@@ -255,7 +255,7 @@ impl Groups {
                 // Integers that doubles hold.
                 Part::Integer => put!(|row: usize| of(row) as i64 as u64),
                 Part::Image { turned, .. } => {
-                    let image = |row: usize| ordered(of(row)) as u64 ^ 1 << 63;
+                    let image = |row: usize| in_total_order(of(row)) as u64 ^ 1 << 63;
                     put!(|row: usize| if turned { !image(row) } else { image(row) })
                 }
                 _ => put!(|row: usize| of(row).to_bits()),

@@ -59,7 +59,7 @@ impl HostPipeline {
         read.extend(self.columns.iter().flat_map(|column| &column.program.registers));
         for step in (0..self.steps.len()).rev() {
             let is_there = |register: &usize| match &self.registers[*register] {
-                Origin::Column(_) | Origin::Value(_) => true,
+                Origin::Column(_) | Origin::Word { .. } | Origin::Value(_) => true,
                 Origin::Payload { step: of, .. } | Origin::Mark { step: of } => *of < step,
                 Origin::Computed => false,
             };
@@ -87,8 +87,10 @@ impl HostPipeline {
 /// What a register is read of.
 #[derive(Debug, Clone)]
 pub(super) enum Origin {
-    /// A column of the scan.
+    /// A column of the scanned table.
     Column(usize),
+    /// A word of the rows of an output.
+    Word { column: usize, is_float: bool },
     /// A value that is computed of columns of an output.
     Value(Box<GroupValue>),
     /// A column of the table of a step's probe.
@@ -312,7 +314,12 @@ fn plan_pipeline(input: &PipelineInput<'_>, scanned: &View<'_>, facts: &[Option<
     let limits = (input.overflow, usize::MAX, input.tuning);
     let columns = scanned.columns.len() + scanned.values.len();
     let (planned, _) = order::order(pipeline, columns, facts, input.tables, limits)?;
-    let mut registers: Vec<Origin> = (0..scanned.columns.len()).map(Origin::Column).collect();
+    let is_table = pipeline.source.table().is_some();
+    let origin = |(column, view): (usize, &ColumnView<'_>)| match is_table {
+        true => Origin::Column(column),
+        false => Origin::Word { column, is_float: view.facts.ty.is_float() },
+    };
+    let mut registers: Vec<Origin> = scanned.columns.iter().enumerate().map(origin).collect();
     registers.extend(scanned.values.iter().map(|value| Origin::Value(Box::new(value.clone()))));
     registers.resize(facts.len(), Origin::Column(usize::MAX));
     let mut steps = Vec::with_capacity(planned.len());

@@ -52,7 +52,7 @@ pub(super) enum Node {
     /// An integer that raises outside of these bounds.
     Within(Box<Node>, Bounds),
     /// An integer over a power of ten, as a float.
-    ToFloat(Box<Node>, f64),
+    ToFloat(Box<Node>, u32),
     /// Whether an integer is not zero.
     ToBool(Box<Node>),
     /// A quotient by a power of ten, halves rounded away from zero.
@@ -156,7 +156,7 @@ impl Scope<'_> {
             }
             Expr::DecimalToFloat(inner, scale) => {
                 self.facts(inner)?;
-                Node::ToFloat(boxed(inner)?, 10f64.powi((*scale).into()))
+                decimal_to_float(boxed(inner)?, *scale)?
             }
             Expr::Case(branches, otherwise) => self.case(expr, branches, otherwise)?,
             Expr::DatePart(part, inner) => {
@@ -283,7 +283,7 @@ impl Scope<'_> {
         Ok(match (facts.ty.is_float(), ty) {
             (true, Ty::F64) => *node,
             (true, _) => return unsupported("conversions of floats on the CPU's columns"),
-            (false, Ty::F64) if facts.ty != Ty::U64 => Node::ToFloat(node, 1.0),
+            (false, Ty::F64) if facts.ty != Ty::U64 => Node::ToFloat(node, 0),
             (false, Ty::Bool) => Node::ToBool(node),
             (false, ty) if ty.is_float() || ty == Ty::U64 || facts.ty == Ty::U64 => {
                 return unsupported(format!("conversions of {:?} to {ty:?} on the CPU's columns", facts.ty));
@@ -316,6 +316,13 @@ fn name(expr: &Expr) -> &'static str {
         Expr::Quotient(..) => "quotients of decimals",
         Expr::Deviations(_) => "deviations of decimals",
         _ => "strings without a dictionary",
+    }
+}
+
+fn decimal_to_float(inner: Box<Node>, scale: i8) -> Result<Node> {
+    match u32::try_from(scale) {
+        Ok(scale) => Ok(Node::ToFloat(inner, scale)),
+        Err(_) => unsupported("decimals of a negative scale on the CPU's columns"),
     }
 }
 

@@ -43,29 +43,29 @@ impl Worker<'_> {
         }
         let (chunk, vector) = (self.chunk, self.vector);
         match &self.pipeline.registers[register] {
-            Origin::Column(column) => match self.scanned {
-                Scanned::Table { columns, .. } => {
-                    let register = &mut self.registers[register];
-                    register.values = Some(columns[*column].read(chunk, vector, &mut register.buffer));
-                    if let Some(words) = columns[*column].validity(chunk, vector) {
-                        register.set_validity(words);
-                    }
+            Origin::Column(column) => {
+                let Scanned::Table { columns, .. } = self.scanned else { return };
+                let register = &mut self.registers[register];
+                register.values = Some(columns[*column].read(chunk, vector, &mut register.buffer));
+                if let Some(words) = columns[*column].validity(chunk, vector) {
+                    register.set_validity(words);
                 }
-                Scanned::Groups { rows, key_words, is_wide } => {
-                    let (first, register) = (vector * ROWS, &mut self.registers[register]);
-                    let word = |row: usize| match (*column, *is_wide) {
-                        (0, false) => rows.words[(first + row) * rows.row_words].wrapping_add(1),
-                        (0, true) => 1,
-                        (column, false) => rows.words[(first + row) * rows.row_words + key_words + column - 1],
-                        (column, true) => rows.words[(first + row) * rows.row_words + column - 1],
-                    };
-                    self.rows.each(|row| {
-                        register.buffer.integers[row] = word(row) as i64;
-                        register.buffer.floats[row] = f64::from_bits(word(row));
-                    });
-                    register.fill(Values::Integers, None);
+            }
+            Origin::Word { column, is_float } => {
+                let Scanned::Groups { rows, key_words, is_wide } = self.scanned else { return };
+                let (first, register) = (vector * ROWS, &mut self.registers[register]);
+                let word = |row: usize| match (*column, *is_wide) {
+                    (0, false) => rows.words[(first + row) * rows.row_words].wrapping_add(1),
+                    (0, true) => 1,
+                    (column, false) => rows.words[(first + row) * rows.row_words + key_words + column - 1],
+                    (column, true) => rows.words[(first + row) * rows.row_words + column - 1],
+                };
+                match is_float {
+                    true => self.rows.each(|row| register.buffer.floats[row] = f64::from_bits(word(row))),
+                    false => self.rows.each(|row| register.buffer.integers[row] = word(row) as i64),
                 }
-            },
+                register.fill(if *is_float { Values::Floats } else { Values::Integers }, None);
+            }
             Origin::Value(value) => self.read_value(register, value),
             Origin::Payload { step, column } => {
                 let HostStep::Probe(probe) = &self.pipeline.steps[*step] else { return };

@@ -454,7 +454,7 @@ mod tests {
 
     #[test]
     fn the_emulated_device_is_twice_as_fast_as_the_cpu() {
-        let emulated = Machine { emulated: true, open: false, encoders_missing: true, cores: 2 };
+        let emulated = Machine { emulated: true, host: false, open: false, encoders_missing: true, cores: 2 };
         let costs = Costs::of(&[pass(1_000, &numbers(2, Location::Source), 1, SinkWork::Build)], emulated);
         assert_eq!(costs.gpu(), costs.cpu / 2.0);
     }

@@ -21,9 +21,8 @@ use std::ops::ControlFlow;
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::Statement as ParsedStatement;
 use datafusion::sql::sqlparser::ast::{
-    DataType, Expr, FunctionArg, FunctionArgExpr, Ident, Join, ObjectName, Query, Select, SelectItem, SetExpr, Statement,
-    TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, Value, Visitor,
-    VisitorMut,
+    DataType, Expr, FunctionArg, FunctionArgExpr, Ident, Join, ObjectName, Query, Select, SelectItem, SetExpr,
+    Statement, TableAlias, TableAliasColumnDef, TableFactor, TableWithJoins, Value, Visitor, VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::Token;
