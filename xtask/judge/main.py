@@ -21,7 +21,7 @@ from engines import DuckDB, Failed, Gone, Warpcube
 from query import CLEANING, FAILURE, NOTHING, ROWS
 from tree import shrink
 
-SHRINK_TRIES = {"cpu": 250, "emulated": 40}
+SHRINK_TRIES = {"cpu": 250, "columns": 250, "emulated": 40}
 ROWS_SHOWN, ROW_SHOWN = 6, 240
 
 
@@ -79,7 +79,7 @@ class Judge:
     def program(self):
         """The running program, started where there is none."""
         if self.warpcube is None:
-            seconds = 30 if self.arguments.device == "cpu" else 180
+            seconds = 30 if self.arguments.device != "emulated" else 180
             self.warpcube = Warpcube(self.arguments.program, self.arguments.device, self.places, seconds)
         return self.warpcube
 

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use warpcube_sql::{Kind, Position, Token, tokens};
+use warpcube_sql::{Kind, Position, Token, names_column, tokens};
 
 /// The values of parameters, as SQL.
 #[derive(Debug, Clone)]
@@ -127,10 +127,15 @@ pub fn parameter_names(sql: &str) -> Vec<String> {
 fn parameters(sql: &str) -> Vec<(usize, usize, Parameter)> {
     let (tokens, _) = tokens(sql);
     let mut found = Vec::new();
-    let mut marks = 0;
+    let (mut marks, mut is_behind_operand) = (0, false);
     let mut rest = tokens.iter().peekable();
     while let Some(Token { kind, range, .. }) = rest.next() {
+        let was_behind_operand = std::mem::replace(&mut is_behind_operand, ends_operand(kind, &sql[range.clone()]));
         match kind {
+            // Behind an operand and before a text it is the operator of JSON.
+            Kind::Symbol('?') if was_behind_operand || rest.peek().is_some_and(|next| next.kind == Kind::Text) => {
+                is_behind_operand = false;
+            }
             Kind::Symbol('?') => {
                 found.push((range.start, range.end, Parameter::Place(marks)));
                 marks += 1;
@@ -152,6 +157,15 @@ fn parameters(sql: &str) -> Vec<(usize, usize, Parameter)> {
     found
 }
 
+/// Whether an operand ends with a token.
+fn ends_operand(kind: &Kind, text: &str) -> bool {
+    match kind {
+        Kind::Word => names_column(text),
+        Kind::QuotedName | Kind::Text => true,
+        Kind::Symbol(symbol) => matches!(symbol, ')' | ']' | '?'),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,6 +173,7 @@ mod tests {
     #[test]
     fn numbers_that_no_parameter_has_are_names() {
         assert_eq!(parameter_count("SELECT ?, $3, $name"), 3);
+        assert_eq!(parameter_count("SELECT j ? 'a', data ?| ['a'], (j) ? k, ? + 1 FROM t WHERE s GLOB ? AND k = ?"), 3);
         for text in ["SELECT $0", "SELECT $65536", "SELECT $3000000000", "SELECT $99999999999999999999"] {
             assert_eq!(parameter_count(text), 0, "{text}");
             assert!(bind(text, &Parameters::Ordered(vec!["1".into()])).is_err(), "{text}");

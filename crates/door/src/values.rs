@@ -2,7 +2,7 @@
 //! all parameters, by the places of its columns or by their names.
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
-use arrow::compute::cast;
+use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{DataType, DurationMicrosecondType, FieldRef, TimeUnit};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use warpcube_sql::{Kind, Token, tokens};
@@ -134,7 +134,8 @@ fn constant(column: &dyn Array, row: usize) -> Result<String, String> {
         }
         DataType::Duration(_) => {
             let unit = DataType::Duration(TimeUnit::Microsecond);
-            let micros = cast(&column.slice(row, 1), &unit).map_err(failed)?;
+            let strict = CastOptions { safe: false, ..CastOptions::default() };
+            let micros = cast_with_options(&column.slice(row, 1), &unit, &strict).map_err(failed)?;
             let micros = micros.as_primitive::<DurationMicrosecondType>().value(0);
             let (days, rest) = (micros.div_euclid(DAY_MICROS), micros.rem_euclid(DAY_MICROS));
             format!("INTERVAL '{days} days {rest} microseconds'")

@@ -56,7 +56,8 @@ pub(crate) struct Lines {
     /// The line of the quote within whose value the byte stands.
     pub(crate) open: Option<u64>,
     begins: bool,
-    is_comment: bool,
+    /// Whether the byte is one of a comment.
+    pub(crate) is_comment: bool,
     field_begins: bool,
     closed: bool,
     escaped: bool,

@@ -8,6 +8,8 @@
 
 use std::ops::Range;
 
+use datafusion::sql::sqlparser::keywords::ALL_KEYWORDS;
+
 /// A piece of SQL text that is not blank and not a comment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -136,6 +138,20 @@ fn dollar_quoted(text: &str) -> Option<(usize, bool)> {
         Some(found) => Some((delimiter.len() + found + delimiter.len(), true)),
         None => Some((text.len(), false)),
     }
+}
+
+/// Keywords that are names of columns more often than they begin anything.
+const COLUMNS: [&str; 17] = [
+    "comment", "content", "data", "date", "document", "event", "header", "json", "key", "name", "object", "result",
+    "source", "text", "time", "type", "value",
+];
+
+/// Whether a word may be the name of a column, behind which `?` is the operator of JSON. GLOB is an operator and no
+/// keyword.
+pub fn names_column(word: &str) -> bool {
+    let is_keyword = || ALL_KEYWORDS.binary_search(&word.to_uppercase().as_str()).is_ok();
+    let is_column = COLUMNS.iter().any(|column| column.eq_ignore_ascii_case(word));
+    !word.eq_ignore_ascii_case("glob") && (is_column || !is_keyword())
 }
 
 #[cfg(test)]

@@ -85,7 +85,7 @@ pub use device::DeviceSlot;
 pub use device_tables::{DeviceColumn, DeviceTable};
 pub use error::{Position, Result, SqlError, as_written};
 pub use exec::split_aggregations;
-pub use lexer::{Kind, Token, tokens};
+pub use lexer::{Kind, Token, names_column, tokens};
 pub use locations::AllowedPaths;
 pub use memory_share::MemoryShare;
 pub use nearest::nearest;

@@ -95,7 +95,8 @@ impl Clocks {
             moved = instant_of(self.in_months(self.wall(moved)?, months)?)?;
         }
         if days != 0 {
-            moved = instant_of(self.wall(moved)?.checked_add(i64::from(days) * DAY_SECONDS * self.second)?)?;
+            moved =
+                instant_of(self.wall(moved)?.checked_add(i64::from(days).checked_mul(DAY_SECONDS * self.second)?)?)?;
         }
         moved.checked_add(nanoseconds.div_euclid(1_000_000_000 / self.second))
     }

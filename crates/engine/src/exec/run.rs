@@ -29,6 +29,8 @@ use crate::vector;
 const LONG_RUNS_MAX: u32 = 3;
 /// How often a top-k is run again because its threshold failed.
 const THRESHOLDS_MAX: u32 = 3;
+/// Bytes of tables, groups and rows that any run on the CPU may have.
+const HOST_BYTES_MIN: u64 = 64 << 20;
 /// What a run has given.
 type Outcome = std::result::Result<RecordBatch, Failure>;
 
@@ -160,7 +162,9 @@ impl Engine {
         let nothing = |_: &[Relation]| Ok::<_, EngineError>(0);
         let pinned: Pinned = self.residency.admit(requests, &options.limits, nothing)?;
         let is_cancelled = || options.cancel.is_thrown() || options.limits.cancelled.load(Ordering::Relaxed);
-        let (info, asked) = (self.device().info(), (&is_cancelled as &_, options.groups_max));
+        // What columns leave of their budget is for tables, groups and rows; some of it in any case.
+        let bytes = self.device().pool().available().max(HOST_BYTES_MIN);
+        let (info, asked) = (self.device().info(), (&is_cancelled as &_, bytes, options.groups_max));
         let (batch, times) = vector::run::run(fragment, &pinned.tables, info, &self.tuning, asked)?;
         let rows = batch.num_rows() as u64;
         let mut report =

@@ -106,7 +106,11 @@ impl Node {
                     UnaryOp::Round => f64::round,
                     UnaryOp::Truncate => |value| if value == 0.0 { 0.0 } else { value.trunc() },
                     UnaryOp::Root => f64::sqrt,
-                    _ => |value| if value == 0.0 || value.is_nan() { value } else { value.signum() },
+                    _ => |value| match value {
+                        0.0 => 0.0,
+                        value if value.is_nan() => value,
+                        value => value.signum(),
+                    },
                 };
                 let values = with_slots!(inner.of_floats(), at => floats(rows, |row| function(at(row))));
                 Value::floats(values, inner.valid)

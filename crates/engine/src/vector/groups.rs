@@ -311,6 +311,15 @@ impl Groups {
         }
     }
 
+    pub(super) fn bytes(&self) -> u64 {
+        let keys = match &self.numbers {
+            Numbers::Single => 0,
+            Numbers::Dense(seen) => seen.len() as u64,
+            Numbers::Indexed(index) => index.bytes(),
+        };
+        keys + 8 * self.cells.len() as u64
+    }
+
     /// Whether more rows have come than the cells hold the sums of.
     pub(super) fn overflows(&self) -> bool {
         self.plan.cells.matches_max.is_some_and(|most| self.rows_in > most)

@@ -133,6 +133,10 @@ impl Index {
         self.keys.len() / self.words
     }
 
+    pub(super) fn bytes(&self) -> u64 {
+        (4 * self.slots.len() + 8 * self.keys.len()) as u64
+    }
+
     /// Words of a key.
     pub(super) fn key(&self, number: usize) -> &[u64] {
         &self.keys[number * self.words..][..self.words]

@@ -42,6 +42,8 @@ pub(super) struct HostPipeline {
     /// What the branches of a union make of rows before the sink that they share.
     pub(super) columns: Vec<UnionColumn>,
     pub(super) sink: HostSink,
+    /// Most rows that come to the sink, those of all branches of a union.
+    pub(super) rows_out: u64,
 }
 
 /// A column of a branch of a union.
@@ -80,7 +82,7 @@ impl HostPipeline {
     pub(super) fn of_values(registers: Vec<Origin>) -> HostPipeline {
         let sink =
             HostSink::First { keys: Vec::new(), outputs: Vec::new(), row: RowLayout { columns: Vec::new() }, k: None };
-        HostPipeline { source: Source::Output(0), registers, steps: Vec::new(), columns: Vec::new(), sink }
+        HostPipeline { source: Source::Output(0), registers, steps: Vec::new(), columns: Vec::new(), sink, rows_out: 0 }
     }
 }
 
@@ -274,7 +276,11 @@ impl<'a> Ready<'a> {
         if registers.iter().flatten().any(|facts| facts.texts.is_some()) {
             return unsupported("strings without a dictionary on the CPU's columns");
         }
-        let rows = scanned.rows();
+        let rows = match pipeline.source {
+            Source::Table(_) => scanned.rows(),
+            // No more groups than rows that were grouped, and one at least.
+            Source::Output(of) => before.get(of).map_or(1, |scanned| scanned.rows_out.max(1)),
+        };
         let (rows_out, unmatched_rows) = (rows_out(&pipeline, rows, built), unmatched_rows(&pipeline, built));
         Ok(Ready { scanned, pipeline, registers, rows, rows_out, unmatched_rows })
     }
@@ -343,10 +349,10 @@ fn plan_pipeline(input: &PipelineInput<'_>, scanned: &View<'_>, facts: &[Option<
             Item::Limit { .. } => return unsupported("limits below other operators on the CPU's columns"),
         }
     }
-    let source = pipeline.source;
+    let (source, rows_out) = (pipeline.source, input.rows_out());
     let Some(Branch { union, number, .. }) = input.branch else {
         let sink = plan_sink(input, &pipeline.sink, (&scope, 0))?;
-        return Ok(HostPipeline { source, registers, steps, columns: Vec::new(), sink }.with_reads());
+        return Ok(HostPipeline { source, registers, steps, columns: Vec::new(), sink, rows_out }.with_reads());
     };
     // The sink of a union reads columns behind the registers of each branch.
     let first = registers.len();
@@ -375,7 +381,7 @@ fn plan_pipeline(input: &PipelineInput<'_>, scanned: &View<'_>, facts: &[Option<
     let sink = Sink::Aggregate { groups, aggregates: aggregates.collect() };
     let scope = Scope { registers: &all, overflow: input.overflow };
     let sink = plan_sink(input, &sink, (&scope, first))?;
-    Ok(HostPipeline { source, registers, steps, columns, sink }.with_reads())
+    Ok(HostPipeline { source, registers, steps, columns, sink, rows_out }.with_reads())
 }
 
 /// A comparison of a column without NULLs and a constant as a range.

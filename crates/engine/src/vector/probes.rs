@@ -48,6 +48,9 @@ impl Worker<'_> {
         self.rows.each(|row| places.push(row));
         let found = self.found[number].clone();
         for row in places {
+            if self.has_enough() {
+                break;
+            }
             let matches = table.rows_of(found[row]);
             if matches.is_empty() && probe.kind == JoinKind::Left {
                 pairs.push(row, NONE);
@@ -55,7 +58,12 @@ impl Worker<'_> {
             }
             for entry in matches {
                 pairs.push(row, entry);
-                self.flush(&mut pairs, number, probe, false, visit)?;
+                if pairs.len == ROWS {
+                    self.flush(&mut pairs, number, probe, false, visit)?;
+                    if self.has_enough() {
+                        break;
+                    }
+                }
             }
         }
         self.flush(&mut pairs, number, probe, true, visit)?;
@@ -83,6 +91,7 @@ impl Worker<'_> {
         if pairs.len == 0 || pairs.len < ROWS && !all {
             return Ok(());
         }
+        self.check()?;
         let mut own = self.spare_registers();
         for register in &probe.read_behind {
             own[*register].gather(&self.registers[*register], &pairs.from[..pairs.len]);
@@ -171,6 +180,7 @@ impl Worker<'_> {
             return self.probe_several(number, probe, residual, candidates);
         }
         if let Some(residual) = &probe.residual {
+            self.load_before(number, residual)?;
             let mut matched = candidates;
             matched.retain(|row| self.found[number][row] != NONE);
             let rows = mem::replace(&mut self.rows, matched);
@@ -183,11 +193,10 @@ impl Worker<'_> {
                 }
             });
             self.rows = rows;
-            // Registers hold values of rows that have matched alone.
+            // These hold values of rows that have matched alone.
             for register in &residual.registers {
-                match self.pipeline.registers[*register] {
-                    Origin::Column(_) => self.registers[*register].forget_selected(),
-                    _ => self.registers[*register].clear(),
+                if self.is_payload_of(number, *register) {
+                    self.registers[*register].clear();
                 }
             }
         }
@@ -204,32 +213,35 @@ impl Worker<'_> {
         candidates: Selection,
     ) -> Result<()> {
         let mut hits = Box::new([0u8; ROWS]);
+        self.load_before(number, residual)?;
+        let read: Vec<usize> =
+            residual.registers.iter().copied().filter(|register| !self.is_payload_of(number, *register)).collect();
         let mut matched = candidates;
         matched.retain(|row| self.found[number][row] != NONE);
         let rows = mem::replace(&mut self.rows, matched);
         let Some(table) = self.tables.get(probe.build).and_then(Option::as_ref) else {
             return Err(EngineError::Malformed("a probe of no table".into()));
         };
-        let is_own = |register: &usize| matches!(self.pipeline.registers[*register], Origin::Payload { step, .. } if step == number);
-        let read: Vec<usize> = residual.registers.iter().copied().filter(|register| !is_own(register)).collect();
-        for register in &read {
-            self.load_register(*register)?;
-        }
         let mut places = Vec::with_capacity(self.rows.len());
         self.rows.each(|row| places.push(row));
-        let pairs = places.iter().flat_map(|row| table.rows_of(self.found[number][*row]).map(|entry| (*row, entry)));
-        let pairs: Vec<(usize, u32)> = pairs.collect();
         let spare = self.spare_registers();
         let parent = mem::replace(&mut self.registers, spare);
         let found = self.found[number].clone();
         let mut outcome = Ok(());
-        for pairs in pairs.chunks(ROWS) {
+        let mut all = places.iter().flat_map(|row| table.rows_of(found[*row]).map(|entry| (*row, entry)));
+        let mut pairs: Vec<(usize, u32)> = Vec::with_capacity(ROWS);
+        loop {
+            pairs.clear();
+            pairs.extend(all.by_ref().take(ROWS));
+            if pairs.is_empty() {
+                break;
+            }
             let from: Vec<u16> = pairs.iter().map(|(row, _)| *row as u16).collect();
             self.registers.iter_mut().for_each(Register::clear);
             read.iter().for_each(|register| self.registers[*register].gather(&parent[*register], &from));
             pairs.iter().enumerate().for_each(|(place, (_, entry))| self.found[number][place] = *entry);
             self.rows.start_in_order(pairs.len());
-            outcome = self.load([residual]).and_then(|()| {
+            outcome = self.check().and_then(|()| self.load([residual])).and_then(|()| {
                 let truths = residual.evaluate(&self.registers, &self.rows)?;
                 for (place, (row, _)) in pairs.iter().enumerate() {
                     hits[*row] |= u8::from(truths.bits(place) != 0 && truths.is_valid(place));
@@ -243,16 +255,25 @@ impl Worker<'_> {
         self.spare.push(mem::replace(&mut self.registers, parent));
         self.rows = rows;
         self.found[number] = found;
-        for register in &read {
-            match self.pipeline.registers[*register] {
-                Origin::Column(_) => self.registers[*register].forget_selected(),
-                _ => self.registers[*register].clear(),
-            }
-        }
         outcome?;
         let found = &mut self.found[number];
         self.rows.each(|row| found[row] = if hits[row] != 0 { 0 } else { NONE });
         self.keep(number, probe.kind);
+        Ok(())
+    }
+
+    /// Whether a register is of the table that a step probes.
+    fn is_payload_of(&self, number: usize, register: usize) -> bool {
+        matches!(self.pipeline.registers[register], Origin::Payload { step, .. } if step == number)
+    }
+
+    /// Reads what a condition reads beside the payload of its own table, for all rows that the step is asked about.
+    fn load_before(&mut self, number: usize, residual: &Program) -> Result<()> {
+        for register in &residual.registers {
+            if !self.is_payload_of(number, *register) {
+                self.load_register(*register)?;
+            }
+        }
         Ok(())
     }
 

@@ -15,6 +15,9 @@ use crate::plan::cells::Read;
 use crate::plan::group_values::{GroupRead, GroupValue};
 use crate::plan::keys::{KeyPart, Null};
 
+/// Bounds of integers of 64 bits.
+const I64: (i128, i128) = (i64::MIN as i128, i64::MAX as i128);
+
 impl Worker<'_> {
     /// Reads the registers of a program, and widens offsets.
     ///
@@ -95,6 +98,9 @@ impl Worker<'_> {
         let (integers, floats) = (&mut target.buffer.integers, &mut target.buffer.floats);
         let mut valid = Own::new();
         let is_float = value.facts.ty.is_float();
+        // Decimals are kept in 64 bits, too.
+        let (least, most) = value.facts.ty.bounds().filter(|_| value.facts.ty != Ty::I128).unwrap_or(I64);
+        let (limits, is_unsigned) = (least..=most, value.facts.ty == Ty::U64);
         let mut raises = false;
         self.rows.each(|row| {
             let words = words(row);
@@ -103,12 +109,12 @@ impl Worker<'_> {
                 GroupRead::Aggregate(output) => {
                     let cell = |cell: usize| words[key_words + cell];
                     let is_valid = output.count.is_none_or(|count| cell(count) != 0);
-                    (read_cells(output.read, cell), is_valid)
+                    (read_cells(output.read, is_unsigned, cell), is_valid)
                 }
                 GroupRead::Stored { .. } => (0, false),
             };
             valid[row] = u8::from(is_valid);
-            raises |= is_valid && !is_float && i64::try_from(number).is_err() && value.facts.ty != Ty::U64;
+            raises |= is_valid && !is_float && !limits.contains(&number);
             integers[row] = number as i64;
             if is_float {
                 floats[row] = match (&value.read, value.facts.ty) {
@@ -137,8 +143,9 @@ fn key_value(part: &KeyPart, words: &[u64]) -> (i128, bool) {
 }
 
 /// The value of cells; a float is its bits.
-fn read_cells(read: Read, cell: impl Fn(usize) -> u64) -> i128 {
+fn read_cells(read: Read, is_unsigned: bool, cell: impl Fn(usize) -> u64) -> i128 {
     match read {
+        Read::Integer(sum) if is_unsigned => cell(sum).into(),
         Read::Integer(sum) | Read::Nearest(sum) => (cell(sum) as i64).into(),
         Read::Float(sum) => cell(sum).into(),
         Read::Wide { low, middle: Some(middle), high, .. } => {

@@ -56,9 +56,13 @@ impl Ranked {
         Ok(())
     }
 
+    pub(super) fn bytes(&self) -> u64 {
+        8 * (self.ranks.len() + self.rows.len()) as u64
+    }
+
     /// Drops rows that cannot be among the first `k`, if there are many.
     pub(super) fn trim(&mut self, k: Option<u64>, row_words: usize) {
-        if let Some(k) = k.filter(|k| self.count as u64 > 2 * k + SURPLUS as u64) {
+        if let Some(k) = k.filter(|k| self.count as u64 > k.saturating_mul(2).saturating_add(SURPLUS as u64)) {
             *self = self.first(Some(k), row_words);
         }
     }
@@ -153,6 +157,10 @@ impl Packed {
 
     pub(super) fn count(&self) -> usize {
         self.count
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        8 * self.words.len() as u64
     }
 
     /// The words of the rows, and their number.

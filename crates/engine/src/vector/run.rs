@@ -1,5 +1,6 @@
 //! A fragment from the columns in host memory to its batch.
 
+use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
 use arrow::record_batch::RecordBatch;
@@ -9,7 +10,7 @@ use warpcube_gpu::DeviceInfo;
 use super::plan::{HostGuesses, HostPipeline, HostSink, computed, plan_fragment};
 use super::read::over_groups;
 use super::rows::lay_out;
-use super::scan::{Local, Output, Scanned, scan};
+use super::scan::{HostLimits, Local, Output, Scanned, scan};
 use super::tables::{PerKey, Table};
 use crate::error::{EngineError, Result, unsupported};
 use crate::facts::{Facts, Texts};
@@ -30,18 +31,19 @@ pub(crate) struct HostTimes {
 /// Runs a fragment over its tables.
 ///
 /// # Errors
-/// Unsupported for what is not done here, evaluation errors, [`GpuError::Cancelled`](warpcube_gpu::GpuError::Cancelled)
+/// Unsupported for what is not done here and for tables, groups and rows of more bytes, evaluation errors, [`GpuError::Cancelled`](warpcube_gpu::GpuError::Cancelled)
 /// once the run is cancelled.
 pub(crate) fn run(
     fragment: &Fragment,
     tables: &[Relation],
     info: &DeviceInfo,
     tuning: &Tuning,
-    (is_cancelled, groups_max): (&(dyn Fn() -> bool + Sync), Option<u64>),
+    (is_cancelled, bytes, groups_max): (&(dyn Fn() -> bool + Sync), u64, Option<u64>),
 ) -> Result<(RecordBatch, HostTimes)> {
     let mut guesses = HostGuesses::default();
     loop {
-        match run_with(fragment, tables, (info, tuning, guesses), (is_cancelled, groups_max))? {
+        let limits = HostLimits { is_cancelled, bytes, used: AtomicU64::new(0) };
+        match run_with(fragment, tables, (info, tuning, guesses), (&limits, groups_max))? {
             Ok(done) => return Ok(done),
             Err(found) if found.several == guesses.several && found.whole_sums == guesses.whole_sums => {
                 return Err(EngineError::Malformed("a guess that is found wrong again".into()));
@@ -56,7 +58,7 @@ fn run_with(
     fragment: &Fragment,
     tables: &[Relation],
     how: (&DeviceInfo, &Tuning, HostGuesses),
-    (is_cancelled, groups_max): (&(dyn Fn() -> bool + Sync), Option<u64>),
+    (limits, groups_max): (&HostLimits<'_>, Option<u64>),
 ) -> Result<std::result::Result<(RecordBatch, HostTimes), HostGuesses>> {
     let clock = Instant::now();
     let pipelines = plan_fragment(fragment, tables, how)?;
@@ -68,7 +70,7 @@ fn run_with(
     for (index, pipeline) in pipelines.iter().enumerate() {
         let local = {
             let scanned = scanned(pipeline, tables, &outputs)?;
-            scan(pipeline, &scanned, &joined, is_cancelled)?
+            scan(pipeline, &scanned, &joined, limits)?
         };
         if matches!(&local, Local::Groups(groups) if groups.lacks_limbs) {
             return Ok(Err(HostGuesses { whole_sums: true, ..how.2 }));

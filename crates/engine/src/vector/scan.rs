@@ -2,7 +2,7 @@
 //! sink.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use warpcube_column::{ColumnVectors, VECTOR_ROWS as ROWS, Values, rows_of_places};
@@ -15,8 +15,9 @@ use super::program::Program;
 use super::rows::{Packed, Ranked};
 use super::tables::{NONE, Rows, Table};
 use super::values::{Data, Own, Register, Selection, Value, with_slots};
-use crate::error::{EngineError, Result};
+use crate::error::{EngineError, Result, unsupported};
 use crate::facts::Facts;
+use crate::format::in_bytes;
 use crate::ir::JoinKind;
 use crate::plan::keys::KeyPack;
 
@@ -29,6 +30,23 @@ pub(super) enum Scanned<'a> {
     Table { columns: Vec<ColumnVectors<'a>>, chunks: &'a [u32] },
     /// Groups; the first column of a scan tells that there is one, and is the key where that takes one word.
     Groups { rows: &'a GroupRows, key_words: usize, is_wide: bool },
+}
+
+/// What bounds a run.
+pub(super) struct HostLimits<'a> {
+    pub(super) is_cancelled: &'a (dyn Fn() -> bool + Sync),
+    /// Most bytes of tables, groups and rows.
+    pub(super) bytes: u64,
+    /// Those that there are.
+    pub(super) used: AtomicU64,
+}
+
+/// What the threads of a scan share.
+struct Shared<'a> {
+    limits: &'a HostLimits<'a>,
+    /// Rows that are enough, and those that have come to sinks of rows.
+    limit: u64,
+    taken: AtomicU64,
 }
 
 /// A range of the vectors of a chunk.
@@ -80,6 +98,16 @@ impl Local {
         }
     }
 
+    /// Rows of a sink of rows, and bytes of any.
+    fn size(&self) -> (u64, u64) {
+        match self {
+            Local::Table(rows) => (0, rows.bytes()),
+            Local::Groups(groups) => (0, groups.bytes()),
+            Local::First(ranked) => (0, ranked.bytes()),
+            Local::Rows(rows) => (rows.count() as u64, rows.bytes()),
+        }
+    }
+
     pub(super) fn merge(self, other: Local) -> Local {
         match (self, other) {
             (Local::Table(mut own), Local::Table(other)) => {
@@ -111,26 +139,27 @@ pub(super) fn scan(
     pipeline: &HostPipeline,
     scanned: &Scanned<'_>,
     tables: &[Option<Table>],
-    is_cancelled: &(dyn Fn() -> bool + Sync),
+    limits: &HostLimits<'_>,
 ) -> Result<Local> {
     let morsels = scanned.morsels();
-    let (next, taken) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let next = AtomicUsize::new(0);
+    let limit = match &pipeline.sink {
+        HostSink::Rows { limit: Some(limit), .. } => *limit,
+        _ => u64::MAX,
+    };
+    let shared = Shared { limits, limit, taken: AtomicU64::new(0) };
     let threads = rayon::current_num_threads().clamp(1, morsels.len().max(1));
     let work = |_: usize| {
         let mut worker = Worker::new(pipeline, scanned, tables);
+        worker.shared = Some(&shared);
         while let Some(morsel) = morsels.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if is_cancelled() {
-                return Err(GpuError::Cancelled.into());
-            }
-            if let HostSink::Rows { limit: Some(limit), .. } = &pipeline.sink
-                && taken.load(Ordering::Relaxed) as u64 >= *limit
-            {
+            worker.check()?;
+            if worker.has_enough() {
                 break;
             }
-            let before = worker.rows_left();
             worker.run(*morsel)?;
-            taken.fetch_add(worker.rows_left() - before, Ordering::Relaxed);
         }
+        worker.check()?;
         Ok(worker.local)
     };
     let locals: Vec<Local> = match threads {
@@ -160,6 +189,10 @@ pub(super) struct Worker<'a> {
     pub(super) raises: bool,
     /// Whether places are those of rows with their matches.
     pub(super) is_multiplied: bool,
+    /// What it shares with other threads; a scan of a result shares nothing.
+    shared: Option<&'a Shared<'a>>,
+    /// Rows and bytes of the sink that the others know of.
+    told: (u64, u64),
     /// Registers of vectors of matches that are done.
     pub(super) spare: Vec<Vec<Register>>,
 }
@@ -192,13 +225,36 @@ impl<'a> Worker<'a> {
             vector: 0,
             raises: false,
             is_multiplied: false,
+            shared: None,
+            told: (0, 0),
             spare: Vec::new(),
         }
     }
 
-    /// Rows in a sink of rows so far.
-    fn rows_left(&self) -> usize {
-        if let Local::Rows(rows) = &self.local { rows.count() } else { 0 }
+    /// Whether as many rows have come as are wanted.
+    pub(super) fn has_enough(&self) -> bool {
+        self.shared.is_some_and(|shared| shared.taken.load(Ordering::Relaxed) >= shared.limit)
+    }
+
+    /// Tells the other threads of what has come.
+    ///
+    /// # Errors
+    /// [`GpuError::Cancelled`]; unsupported past the bytes of a run.
+    pub(super) fn check(&mut self) -> Result<()> {
+        let Some(Shared { limits, taken, .. }) = self.shared else { return Ok(()) };
+        let (rows, bytes) = self.local.size();
+        taken.fetch_add(rows - self.told.0, Ordering::Relaxed);
+        let more = bytes.saturating_sub(self.told.1);
+        let used = limits.used.fetch_add(more, Ordering::Relaxed) + more;
+        self.told = (rows, bytes.max(self.told.1));
+        if (limits.is_cancelled)() {
+            return Err(GpuError::Cancelled.into());
+        }
+        if used > limits.bytes {
+            let most = in_bytes(limits.bytes);
+            return unsupported(format!("tables, groups and rows of more than {most} on the CPU's columns"));
+        }
+        Ok(())
     }
 
     fn run(&mut self, morsel: Morsel) -> Result<()> {

@@ -62,6 +62,11 @@ impl Rows {
         }
     }
 
+    pub(super) fn bytes(&self) -> u64 {
+        let payload: usize = self.payload.iter().map(|column| 9 * column.len()).sum();
+        (8 * self.keys.len() + payload) as u64
+    }
+
     pub(super) fn append(&mut self, mut other: Rows) {
         self.keys.append(&mut other.keys);
         self.payload.resize_with(other.payload.len().max(self.payload.len()), Vec::new);
@@ -108,7 +113,9 @@ impl Table {
     /// Unsupported if several rows have a key where a probe takes one.
     pub(super) fn of(rows: Rows, pack: &KeyPack, facts: &[Facts], per_key: PerKey) -> Result<Option<Table>> {
         let count = rows.keys.len() / pack.words;
-        let is_direct = pack.words == 1 && pack.domain <= DIRECT_KEYS.max(DIRECT_KEYS_A_ROW * count as u64);
+        let is_direct = pack.words == 1
+            && pack.domain < u64::from(NONE)
+            && pack.domain <= DIRECT_KEYS.max(DIRECT_KEYS_A_ROW * count as u64);
         let mut several = false;
         // The entry of each row.
         let mut entries: Vec<u32>;

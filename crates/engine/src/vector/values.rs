@@ -183,13 +183,6 @@ impl Register {
         }
     }
 
-    /// Forgets what was computed of some rows alone, before others go on.
-    pub(super) fn forget_selected(&mut self) {
-        if self.widened == Widened::Selected {
-            self.widened = Widened::None;
-        }
-    }
-
     /// Takes the values that another register has at these places.
     pub(super) fn gather(&mut self, other: &Register, from: &[u16]) {
         let is_float = other.values == Some(Values::Floats);

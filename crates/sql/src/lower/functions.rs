@@ -47,36 +47,49 @@ impl Translator<'_> {
     /// The greatest or the least of values that are not NULL.
     fn extreme(&self, is_greatest: bool, values: &[Expr], expr: &Expr) -> Result<Device, Reason> {
         let result = self.data_type(expr)?;
-        let of_zero = Ty::of(&result).filter(|ty| ty.is_float());
-        let mut found: Option<Device> = None;
-        for value in values {
-            if !same(&self.data_type(value)?, &result) {
-                return Err(format!("'{}' over several types", shown(expr)));
-            }
-            let value = self.translate(value)?;
-            found = Some(match found {
-                None => value,
-                Some(best) => {
-                    let test = if is_greatest { BinaryOp::Ge } else { BinaryOp::Le };
-                    let is_null = Device::Unary(UnaryOp::IsNull, Box::new(value.clone()));
-                    let is_best = Device::binary(test, best.clone(), value.clone());
-                    let mut branches = vec![(Device::binary(BinaryOp::Or, is_null, is_best), best.clone())];
-                    if let Some(ty) = of_zero {
-                        // Of zeros of both signs that without one is the greater.
-                        let zero = || Device::Literal(Literal::Float(0.0), ty);
-                        let are_zero = [&best, &value].map(|side| Device::binary(BinaryOp::Eq, side.clone(), zero()));
-                        let [one, other] = are_zero;
-                        let negative = |side: Device| Device::Unary(UnaryOp::Negate, Box::new(side));
-                        let sum = match is_greatest {
-                            true => Device::binary(BinaryOp::Add, best, value.clone()),
-                            false => negative(Device::binary(BinaryOp::Add, negative(best), negative(value.clone()))),
-                        };
-                        branches.insert(0, (Device::binary(BinaryOp::And, one, other), sum));
-                    }
-                    Device::Case(branches, Box::new(value))
-                }
-            });
+        if values.len() > EXTREMES_MAX {
+            return Err(format!("'{}' over more than {EXTREMES_MAX} values", shown(expr)));
         }
-        found.ok_or_else(|| format!("the expression '{}'", shown(expr)))
+        let value = |value: &Expr| match same(&self.data_type(value)?, &result) {
+            true => self.translate(value),
+            false => Err(format!("'{}' over several types", shown(expr))),
+        };
+        let mut found = values.iter().map(value).collect::<Result<Vec<_>, _>>()?;
+        // Each value is written several times: in pairs of pairs it is so less often than in a chain.
+        while found.len() > 1 {
+            let mut values = found.into_iter();
+            let mut halves = Vec::new();
+            while let Some(one) = values.next() {
+                halves.push(match values.next() {
+                    Some(other) => best_of(is_greatest, one, other, Ty::of(&result)),
+                    None => one,
+                });
+            }
+            found = halves;
+        }
+        found.pop().ok_or_else(|| format!("the expression '{}'", shown(expr)))
     }
+}
+
+/// Most values whose extreme is an expression of the device.
+const EXTREMES_MAX: usize = 8;
+
+/// The greater or the lesser of two values; of one that is NULL the other.
+fn best_of(is_greatest: bool, best: Device, value: Device, ty: Option<Ty>) -> Device {
+    let test = if is_greatest { BinaryOp::Ge } else { BinaryOp::Le };
+    let is_null = Device::Unary(UnaryOp::IsNull, Box::new(value.clone()));
+    let is_best = Device::binary(test, best.clone(), value.clone());
+    let mut branches = vec![(Device::binary(BinaryOp::Or, is_null, is_best), best.clone())];
+    if let Some(ty) = ty.filter(|ty| ty.is_float()) {
+        // Of zeros of both signs that without one is the greater.
+        let zero = || Device::Literal(Literal::Float(0.0), ty);
+        let [one, other] = [&best, &value].map(|side| Device::binary(BinaryOp::Eq, side.clone(), zero()));
+        let negative = |side: Device| Device::Unary(UnaryOp::Negate, Box::new(side));
+        let sum = match is_greatest {
+            true => Device::binary(BinaryOp::Add, best, value.clone()),
+            false => negative(Device::binary(BinaryOp::Add, negative(best), negative(value.clone()))),
+        };
+        branches.insert(0, (Device::binary(BinaryOp::And, one, other), sum));
+    }
+    Device::Case(branches, Box::new(value))
 }

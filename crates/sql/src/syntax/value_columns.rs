@@ -143,6 +143,12 @@ const DOUBLES: [&str; 25] = [
     "log", "log10", "log2", "pi", "radians", "random", "sin", "sinh", "sqrt", "tan", "tanh",
 ];
 
+/// Functions that give what they are given.
+const KEEPING: [&str; 14] = [
+    "abs", "ceil", "ceiling", "coalesce", "floor", "greatest", "if", "ifnull", "least", "nullif", "nvl", "round",
+    "sign", "trunc",
+];
+
 /// Whether an expression says that it is a float, by a cast or by a function.
 fn gives_double(expr: &Expr) -> bool {
     match expr {
@@ -156,8 +162,8 @@ fn gives_double(expr: &Expr) -> bool {
                 FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => gives_double(value),
                 _ => false,
             };
-            let is_one_value = list(expr).is_none() && members(expr) == 0;
-            arguments(expr, &DOUBLES).is_some() || is_one_value && given.args.iter().any(is_value)
+            let keeps_type = arguments(expr, &KEEPING).is_some();
+            arguments(expr, &DOUBLES).is_some() || keeps_type && given.args.iter().any(is_value)
         }
         other => is_double(other),
     }

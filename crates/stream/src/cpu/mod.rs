@@ -5,7 +5,7 @@ mod query;
 
 use std::sync::Arc;
 
-use crate::error::Result;
+use crate::error::{Result, StreamError};
 use crate::query::{Answers, Condition, Query, Rows, SubCube, bounds};
 use crate::schema::Schema;
 use crate::tree::Tree;
@@ -36,6 +36,10 @@ impl CpuTree {
     /// As [`CpuTree::build`].
     pub fn insert(&mut self, tuples: &Tuples) -> Result<()> {
         let source = Source::of_leaves(&self.tree, &self.schema);
+        let rows = source.rows().count() + tuples.rows();
+        if u32::try_from(rows).is_err() {
+            return Err(StreamError::TooMany { count: rows as u64, what: "rows" });
+        }
         let (source, order) = source.merged(Source::of_tuples(&self.schema, tuples));
         self.tree = Arc::new(source.assembled(self.schema.measures(), &order)?);
         Ok(())

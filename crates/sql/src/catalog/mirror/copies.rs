@@ -24,6 +24,9 @@ use crate::locations::{mirrored, shown};
 /// Bytes of a file that its delimiter and its quote are told by.
 const SAMPLED: u64 = 1 << 20;
 
+/// Most bytes of a record: one that is longer has a quote that does not close, or is no record.
+const RECORD_MAX: usize = 64 << 20;
+
 /// The lines that a copy is without.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::catalog) struct LeftOut {
@@ -41,6 +44,7 @@ pub(super) struct Copy {
     size: u64,
     changed: Option<SystemTime>,
     left_out: LeftOut,
+    compression: FileCompressionType,
     folder: PathBuf,
     place: PathBuf,
     used: Instant,
@@ -67,29 +71,31 @@ impl Mirror {
         let failed = |error: io::Error| SqlError::FileAccess(format!("a copy of {}: {error}", shown(file)));
         let found = file.metadata().map_err(failed)?;
         let (size, changed) = (found.len(), found.modified().ok());
+        // The copy's place has the file's path from the root on.
+        let path = match mirrored(file) {
+            Some(elsewhere) => elsewhere.url.replacen("://", "/", 1),
+            None => format!("file{}", std::path::absolute(file).map_err(failed)?.display()),
+        };
+        let (path, by_name) = split_compression(&path);
+        let compression = compression.or(by_name).unwrap_or_default();
+        let compression = compression.parse().unwrap_or(FileCompressionType::UNCOMPRESSED);
         let is_it = |copy: &&mut Copy| {
-            copy.file == file && (copy.size, copy.changed) == (size, changed) && copy.left_out == left_out
+            let is_same = (copy.size, copy.changed, copy.compression) == (size, changed, compression);
+            copy.file == file && is_same && copy.left_out == left_out
         };
         if let Some(known) = self.state.lock().copies.iter_mut().find(is_it) {
             known.used = Instant::now();
             return Ok(known.place.clone());
         }
         let (_, folder) = self.next_folder(state, false)?;
-        let path = match mirrored(file) {
-            Some(elsewhere) => elsewhere.url.replacen("://", "/", 1),
-            None => format!("file{}", file.display()),
-        };
-        let (path, by_name) = split_compression(&path);
         let place = folder.join(path);
-        let compression = compression.or(by_name).unwrap_or_default();
-        let compression = compression.parse().unwrap_or(FileCompressionType::UNCOMPRESSED);
         let (from, to, without) = (file.to_path_buf(), place.clone(), left_out.clone());
         let copied = tokio::task::spawn_blocking(move || copy(&from, &to, &without, compression)).await;
         copied.map_err(io::Error::other).and_then(|copied| copied).map_err(failed)?;
         let mut own = self.state.lock();
         own.copies.retain(|copy| copy.used.elapsed() < KEPT);
         let (file, used) = (file.to_path_buf(), Instant::now());
-        own.copies.push(Copy { file, size, changed, left_out, folder, place: place.clone(), used });
+        own.copies.push(Copy { file, size, changed, left_out, compression, folder, place: place.clone(), used });
         Ok(place)
     }
 }
@@ -120,11 +126,10 @@ fn copy_readable(mut lines: impl BufRead, given: &Given, out: &mut impl Write) -
     let Some(Dialect { delimiter, quote, .. }) = Dialect::of(&sample, given) else { return Ok(()) };
     let characters = Characters { delimiter, quote, escape: given.escape, comment: given.comment };
     let (mut counted, mut record, mut delimiters, mut wanted) = (Lines::new(characters), Vec::new(), 0_usize, None);
-    let mut end = |record: &mut Vec<u8>, delimiters: &mut usize, is_closed: bool| -> io::Result<()> {
+    let mut end = |record: &mut Vec<u8>, delimiters: &mut usize| -> io::Result<()> {
         let count = std::mem::take(delimiters);
         // What stands before the first record is blank.
         let is_wanted = record.iter().any(|byte| !byte.is_ascii_whitespace())
-            && is_closed
             && std::str::from_utf8(record).is_ok()
             && *wanted.get_or_insert(count) == count;
         if is_wanted {
@@ -136,12 +141,23 @@ fn copy_readable(mut lines: impl BufRead, given: &Given, out: &mut impl Write) -
     for byte in sample.head.as_slice().chain(lines).bytes() {
         let byte = byte?;
         if counted.next(byte) {
-            end(&mut record, &mut delimiters, true)?;
+            end(&mut record, &mut delimiters)?;
+        }
+        // A comment is of no record.
+        if counted.is_comment {
+            continue;
         }
         delimiters += usize::from(byte == delimiter && counted.open.is_none());
         record.push(byte);
+        if record.len() > RECORD_MAX {
+            let reason = format!("a record of more than {RECORD_MAX} bytes before line {}", counted.line);
+            return Err(io::Error::other(reason));
+        }
     }
-    end(&mut record, &mut delimiters, counted.open.is_none())
+    match counted.open {
+        Some(line) => Err(io::Error::other(format!("the quote that opens in line {line} does not close"))),
+        None => end(&mut record, &mut delimiters),
+    }
 }
 
 #[cfg(test)]
@@ -166,12 +182,27 @@ mod tests {
     }
 
     #[test]
+    fn comments_are_of_no_record_and_quotes_close() {
+        let given = Given { comment: Some(b'#'), ..Given::default() };
+        let left_out = LeftOut { first: 0, unreadable: Some(given) };
+        for (text, expected) in
+            [(&b"a,b\n1,2\n# x, y\n3,4\n"[..], "a,b\n1,2\n3,4\n"), (b"# made by, a tool\na,b\n1,2\n3\n", "a,b\n1,2\n")]
+        {
+            let copied = copied(text, &left_out);
+            let lines: Vec<&str> = copied.lines().filter(|line| !line.is_empty()).collect();
+            assert_eq!(lines, expected.lines().collect::<Vec<_>>());
+        }
+        let (mut out, open) = (Vec::new(), &b"a,b\n1,\"2\n3,4\n"[..]);
+        assert!(copy_readable(open, &Given::default(), &mut out).unwrap_err().to_string().contains("line 2"));
+    }
+
+    #[test]
     fn lines_of_another_length_are_left_out() {
         let left_out = LeftOut { first: 1, unreadable: Some(Given::default()) };
         for (text, expected) in [
             (&b"x\na,b\n1,2\n3\n4,5,6\n7,8\n"[..], "a,b\n1,2\n7,8\n"),
             (b"x\na,b\n1,\"2,\n3\"\n\n4,\xff\n7,8", "a,b\n1,\"2,\n3\"\n\n7,8"),
-            (b"x\na;b\n1;2\n1;\"2\n3;4\n", "a;b\n1;2\n"),
+            (b"x\na;b\n1;2\n3;4\n", "a;b\n1;2\n3;4\n"),
             (b"x\n", ""),
         ] {
             assert_eq!(copied(text, &left_out), expected);

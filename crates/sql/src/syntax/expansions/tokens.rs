@@ -27,6 +27,7 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace, Word};
 
 use crate::error::{Result, SqlError};
+use crate::lexer::names_column;
 
 /// What stands in the place of the columns of INSERT … BY NAME.
 pub(super) const BY_NAME: &str = "\u{2063}by_name";
@@ -392,10 +393,10 @@ fn is_before_text(tokens: &[TokenWithSpan]) -> bool {
     matches!(next.map(|next| &next.token), Some(Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_)))
 }
 
-/// Whether an operand ends with a token; keywords that are names of columns are not known here.
+/// Whether an operand ends with a token.
 fn ends_operand(token: &Token) -> bool {
     match token {
-        Token::Word(word) => word.keyword == Keyword::NoKeyword || word.quote_style.is_some(),
+        Token::Word(word) => word.quote_style.is_some() || names_column(&word.value),
         Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_) | Token::Number(..) => true,
         Token::RParen | Token::RBracket | Token::Placeholder(_) => true,
         _ => false,
