@@ -165,13 +165,17 @@ fn structure(value: &Value) -> Value {
 
 /// The type that has the values of both: numbers have a wider one, objects the members of both, others JSON.
 fn common(one: Value, other: Value) -> Value {
-    const NUMBERS: [&str; 3] = ["UBIGINT", "BIGINT", "DOUBLE"];
+    const NUMBERS: [&str; 4] = ["UBIGINT", "BIGINT", "HUGEINT", "DOUBLE"];
     let number = |of: &Value| NUMBERS.iter().position(|name| of == name);
     match (one, other) {
         (one, other) if one == other || other == "NULL" => one,
         (one, other) if one == "NULL" => other,
         (one, other) if number(&one).is_some() && number(&other).is_some() => {
-            json!(NUMBERS[number(&one).max(number(&other)).unwrap_or_default()])
+            match number(&one).max(number(&other)).unwrap_or_default() {
+                // With a sign and without one: no integer of 64 bits holds both.
+                1 => json!("HUGEINT"),
+                widest => json!(NUMBERS[widest]),
+            }
         }
         (Value::Object(mut members), Value::Object(others)) => {
             for (name, other) in others {

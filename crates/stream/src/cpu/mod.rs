@@ -36,7 +36,7 @@ impl CpuTree {
     /// As [`CpuTree::build`].
     pub fn insert(&mut self, tuples: &Tuples) -> Result<()> {
         let source = Source::of_leaves(&self.tree, &self.schema);
-        let rows = source.rows().count() + tuples.rows();
+        let rows = source.rows().count() + tuples.len();
         if u32::try_from(rows).is_err() {
             return Err(StreamError::TooMany { count: rows as u64, what: "rows" });
         }
