@@ -105,8 +105,8 @@ pub(crate) trait Backend: Send + Sync {
     /// The buffer at an allocation's start ends.
     fn end_buffer(&self, _address: u64) {}
 
-    /// Refuses writes to the allocation of a range from now on, until its buffer ends; a write in progress has ended when
-    /// the call returns.
+    /// Refuses writes to the allocation of a range from now on, until its buffer ends; a write in progress has ended
+    /// when the call returns.
     ///
     /// # Errors
     /// Where buffers are not in host memory.

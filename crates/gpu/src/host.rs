@@ -1,8 +1,8 @@
 //! The host as a device: its memory holds columns, and it runs no kernels. Pipelines over such columns run on the
 //! threads of the CPU, which read a buffer by [`DeviceBuffer::host_bytes`].
 //!
-//! A buffer that was read so is *frozen*: copies and fills into it are refused until its last handle is dropped, so that
-//! no byte changes under a reader.
+//! A buffer that was read so is *frozen*: copies and fills into it are refused until its last handle is dropped, so
+//! that no byte changes under a reader.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::any::Any;
@@ -28,7 +28,8 @@ const ALIGNMENT: usize = 256;
 const FROZEN: usize = 1 << (usize::BITS - 1);
 
 impl Device {
-    /// The host as a device of `memory_bytes` of memory and so many cores; `budget` is the limit of its buffers in bytes.
+    /// The host as a device of `memory_bytes` of memory and so many cores; `budget` is the limit of its buffers in
+    /// bytes.
     pub fn host(cores: usize, memory_bytes: u64, budget: u64) -> Device {
         let info = DeviceInfo {
             name: "CPU".into(),
@@ -190,8 +191,8 @@ struct HostStream {
 
 impl BackendStream for HostStream {
     unsafe fn upload(&mut self, target: u64, source: *const u8, bytes: usize) -> Result<()> {
-        // SAFETY: `Memory::write` finds the target in one allocation that no reader has frozen; the caller promises that
-        // no other stream touches it and that the source is readable.
+        // SAFETY: `Memory::write` finds the target in one allocation that no reader has frozen; the caller promises
+        // that no other stream touches it and that the source is readable.
         let copy = || unsafe { std::ptr::copy_nonoverlapping(source, target as *mut u8, bytes) };
         self.memory.write(target, bytes, copy)
     }

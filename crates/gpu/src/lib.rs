@@ -1,9 +1,9 @@
 //! Devices for Warpcube: the CUDA driver, the memory pool, run-time compilation and its cache, and an emulated device
 //! that runs the same kernel source on the CPU for tests. The host is a device too, whose buffers the CPU reads.
 //!
-//! Only this crate knows CUDA; of the engine it alone contains `unsafe`, but for dispatch in `vector`. Invariants at its boundary: length, ownership and device of every
-//! buffer are checked before a launch; buffers outlive the work that uses them; launches never wait; a lost device
-//! refuses further work.
+//! Only this crate knows CUDA, and contains `unsafe`, but for what `vector` dispatches. Invariants at its boundary:
+//! length, ownership and device of every buffer are checked before a launch; buffers outlive the work that uses them;
+//! launches never wait; a lost device refuses further work.
 
 // Files that other crates' tests share name this crate as those do.
 #[cfg(test)]

@@ -202,12 +202,25 @@ fn open(choice: DeviceChoice, cuda: Cuda) -> Result<Device> {
         }
         DeviceChoice::Columns => {
             let cores = std::thread::available_parallelism().map_or(1, usize::from);
-            let memory = crate::runtime::host_memory()?;
+            let memory = host_memory()?;
             Ok(Device::host(cores, memory, cuda.budget.bytes(memory).unwrap_or(memory / HOST_SHARE)))
         }
         DeviceChoice::Auto | DeviceChoice::Cpu => cuda.open(0),
     };
     opened.map_err(|error| SqlError::Device { choice: choice.to_string(), reason: error.to_string() })
+}
+
+/// Memory of this machine in bytes, or what a container has of it.
+pub(crate) fn host_memory() -> Result<u64> {
+    let mut system = System::new();
+    system.refresh_memory();
+    let of_container = system.cgroup_limits().map_or(u64::MAX, |limits| limits.total_memory);
+    match system.total_memory().min(of_container) {
+        0 => Err(SqlError::Unsupported(
+            "a share of memory on this machine, whose size of memory is unknown; give a number of bytes".into(),
+        )),
+        bytes => Ok(bytes),
+    }
 }
 
 /// Share of the machine's memory that columns take at most by default: one in so many bytes.

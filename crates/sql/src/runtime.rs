@@ -19,6 +19,7 @@ use sysinfo::System;
 
 use crate::access::Access;
 use crate::catalog::{DataFileStore, Mirror};
+use crate::device::host_memory;
 use crate::error::{Result, SqlError};
 use crate::settings::{DatabaseSettings, Settings};
 use crate::spill::Spill;
@@ -198,19 +199,6 @@ pub(crate) fn copies_budget(settings: &Settings) -> u64 {
     match settings.database.host_memory {
         Budget::Bytes(bytes) => bytes,
         budget => total().map_or(0, |total| budget.bytes(total).unwrap_or(total / COPIES_SHARE)),
-    }
-}
-
-/// Memory of this machine in bytes, or what a container has of it.
-pub(crate) fn host_memory() -> Result<u64> {
-    let mut system = System::new();
-    system.refresh_memory();
-    let of_container = system.cgroup_limits().map_or(u64::MAX, |limits| limits.total_memory);
-    match system.total_memory().min(of_container) {
-        0 => Err(SqlError::Unsupported(
-            "a share of memory on this machine, whose size of memory is unknown; give a number of bytes".into(),
-        )),
-        bytes => Ok(bytes),
     }
 }
 

@@ -225,8 +225,8 @@ pub static SETTINGS: &[SettingInfo] = &[
         name: "warpcube.device",
         expected: "'auto', 'cuda', 'cuda:N', 'cpu' or 'columns'",
         description: "The device: 'auto' takes the first GPU and the CPU where there is none, 'cuda' and 'cuda:N' fail \
-                      without that GPU, 'cpu' never touches one. 'columns' is the CPU, which keeps columns encoded in a \
-                      quarter of the memory and scans them there.",
+                      without that GPU, 'cpu' never touches one. 'columns' is the CPU, which keeps columns encoded in \
+                      a quarter of the memory and scans them there.",
         owner: Owner::Database,
         get: |s| s.database.device.to_string(),
         set: |s, v| v.parse().map(|value| s.database.device = value).ok(),

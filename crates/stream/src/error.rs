@@ -2,7 +2,10 @@
 
 use warpcube_gpu::GpuError;
 
-use crate::schema::{DIMENSIONS_MAX, MEASURES_MAX};
+/// Most dimensions: a warp has a lane for each level, the root's included.
+pub const DIMENSIONS_MAX: usize = 31;
+/// Most measures.
+pub const MEASURES_MAX: usize = 8;
 
 /// Result of an operation on a stream cube.
 pub type Result<T> = std::result::Result<T, StreamError>;

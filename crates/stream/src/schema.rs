@@ -1,11 +1,7 @@
 //! What tuples of a stream cube have: dimensions, the order of these in the tree, measures.
 
+pub use crate::error::{DIMENSIONS_MAX, MEASURES_MAX};
 use crate::error::{Result, StreamError};
-
-/// Most dimensions: a warp has a lane for each level, the root's included.
-pub const DIMENSIONS_MAX: usize = 31;
-/// Most measures.
-pub const MEASURES_MAX: usize = 8;
 
 /// A dimension: an attribute of tuples.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Which crate may use which, from `cargo metadata`.
 //!
 //! The project's crates point one way (`python → warpcube → server → door → sql → {engine, palo → cube} →
-//! {arrays, column, stream} → {gpu, vector}`), and some libraries belong to one crate each: what only `sql` may name, no
-//! other crate can come to depend on.
+//! {arrays, column, stream} → {gpu, vector}`), and some libraries belong to one crate each: what only `sql` may name,
+//! no other crate can come to depend on.
 
 use serde_json::Value;
 

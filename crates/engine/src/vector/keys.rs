@@ -63,10 +63,13 @@ impl Keys {
                     let words = &mut self.words[word];
                     with_slots!(slots, at => {
                         let place = |row: usize| (at(row) as u64).wrapping_sub(low);
-                        if facts.range.is_none_or(|(least, most)| least < part.low || !fits(most, part.low, places, first)) {
+                        let fits = |(least, most)| least >= part.low && fits(most, part.low, places, first);
+                        if !facts.range.is_some_and(fits) {
                             rows.retain(|row| place(row) < places - first || part.places > u128::from(u64::MAX));
                         }
-                        rows.each(|row| words[row] = words[row].wrapping_add((place(row) + first).wrapping_mul(stride)));
+                        rows.each(|row| {
+                            words[row] = words[row].wrapping_add((place(row) + first).wrapping_mul(stride));
+                        });
                     });
                 }
                 (data, _) => {

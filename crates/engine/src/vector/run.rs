@@ -31,8 +31,8 @@ pub(crate) struct HostTimes {
 /// Runs a fragment over its tables.
 ///
 /// # Errors
-/// Unsupported for what is not done here and for tables, groups and rows of more bytes, evaluation errors, [`GpuError::Cancelled`](warpcube_gpu::GpuError::Cancelled)
-/// once the run is cancelled.
+/// Unsupported for what is not done here and for tables, groups and rows of more bytes, evaluation errors,
+/// [`GpuError::Cancelled`](warpcube_gpu::GpuError::Cancelled) once the run is cancelled.
 pub(crate) fn run(
     fragment: &Fragment,
     tables: &[Relation],

@@ -278,7 +278,8 @@ pub(super) fn translate(value: &Value<'_>, codes: &[u32], rows: &Selection) -> O
     let mut translated = Own::new();
     if let Data::Integers(slots) = &value.data {
         with_slots!(slots, at => rows.each(|row| {
-            translated[row] = codes.get(at(row) as usize).map_or(-1, |code| if *code == NONE { -1 } else { i64::from(*code) });
+            let code = codes.get(at(row) as usize).copied().filter(|code| *code != NONE);
+            translated[row] = code.map_or(-1, i64::from);
         }));
     }
     translated

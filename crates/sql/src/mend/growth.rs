@@ -16,8 +16,8 @@ use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
+use crate::device::host_memory;
 use crate::error::SqlError;
-use crate::runtime::host_memory;
 use crate::settings::Settings;
 use crate::span_lengths::lengths;
 use crate::time_units::per_second;

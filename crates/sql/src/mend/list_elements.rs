@@ -5,10 +5,10 @@
 //! `x IN (1, NULL)` of `array_has([1, NULL], x)`, which is NULL where `x` is another value than 1; of a column of lists
 //! it is false, as in DuckDB. Here NULL is a list among lists, a list and a value have the type that they are compared
 //! in, and a list that is written out becomes one of IN without its NULLs, where all other elements are there in each
-//! row. `array_distinct` and `array_intersect` keep a NULL in DataFusion, and here none, as in DuckDB;
-//! `array_has_all` and `array_has_any` of NULL are NULL. DataFusion casts a key that is looked up in a map to the type
-//! of its keys, so that `m[1.5]` finds 1. `array_position`, `array_remove` and `array_replace` compare no structs there:
-//! here they are given numbers in their place ([`by_numbers`]).
+//! row. `array_distinct` and `array_intersect` keep a NULL in DataFusion, and here none, as in DuckDB; `array_has_all`
+//! and `array_has_any` of NULL are NULL. DataFusion casts a key that is looked up in a map to the type of its keys, so
+//! that `m[1.5]` finds 1. `array_position`, `array_remove` and `array_replace` compare no structs there: here they are
+//! given numbers in their place ([`by_numbers`]).
 //!
 //! The file goes once DataFusion's functions have types in common, and `array_has` one meaning.
 

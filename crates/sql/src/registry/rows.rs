@@ -66,8 +66,8 @@ impl Row {
     }
 }
 
-/// Where a statement that reads tables ran: all on the CPU, all on the device, or on both; whether it scanned columns in
-/// host memory.
+/// Where a statement that reads tables ran: all on the CPU, all on the device, or on both; whether it scanned columns
+/// in host memory.
 fn placement(summary: &Summary) -> Option<&'static str> {
     if summary.fragments.iter().any(|fragment| fragment.place == Place::Columns) {
         return Some("cpu, columns");

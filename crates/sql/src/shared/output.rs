@@ -36,8 +36,8 @@ use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 
 use super::Shared;
+use crate::device::host_memory;
 use crate::error::SqlError;
-use crate::runtime::host_memory;
 
 /// Bytes that a file has at least: below them batches are kept although the pool refuses.
 const FILE_BYTES_MIN: usize = 4 << 20;

@@ -53,12 +53,13 @@ impl VisitorMut for Fields<'_> {
             AccessExpr::Subscript(Subscript::Index { index })
         };
         let is_parameter = |name: &Ident| self.parameters.contains(&folded(name));
+        let is_own = |root: &Expr| matches!(root, Expr::Identifier(name) if is_parameter(name));
         match expr {
             Expr::CompoundIdentifier(names) if names.first().is_some_and(is_parameter) => {
                 let (root, fields) = (names.remove(0), names.iter().map(field).collect());
                 *expr = with_fields(Expr::Identifier(root), fields);
             }
-            Expr::CompoundFieldAccess { root, access_chain } if matches!(root.as_ref(), Expr::Identifier(name) if is_parameter(name)) => {
+            Expr::CompoundFieldAccess { root, access_chain } if is_own(root) => {
                 for access in access_chain {
                     if let AccessExpr::Dot(Expr::Identifier(name)) = access {
                         *access = field(name);

@@ -1,5 +1,5 @@
-//! The SQL files of `slt/`, on the CPU over files and over columns, and on the emulated device, with where their queries
-//! run.
+//! The SQL files of `slt/`, on the CPU over files and over columns, and on the emulated device, with where their
+//! queries run.
 //!
 //! A comment `# placement: device`, `# placement: cpu <part of the reason>`, `# placement: partly <part of the reason>`
 //! (some fragments on the device, another not) or `# placement: any` holds for all queries up to the next one;

@@ -9,8 +9,8 @@ use warpcube_gpu::prims::radix_sort::{RadixOrder, Records};
 use warpcube_gpu::prims::{DeviceSlice, Element};
 use warpcube_gpu::{DeviceBuffer, Params, Stream};
 
-use super::kernels::{Kernels, LEVELS_MAX, padded};
-use super::rows::{Rows, SUMMARY_COUNT, SUMMARY_HEADERS, SUMMARY_OVERFLOW, SUMMARY_STARTS, sums, told};
+use super::kernels::{Kernels, LEVELS_MAX, SUMMARY_COUNT, SUMMARY_HEADERS, SUMMARY_OVERFLOW, SUMMARY_STARTS, padded};
+use super::rows::{Rows, sums, told};
 use super::tree::DeviceTree;
 use crate::error::{Result, StreamError};
 use crate::schema::MEASURES_MAX;

@@ -10,10 +10,21 @@ use warpcube_gpu::prims::{
 use warpcube_gpu::{Device, DeviceBuffer, Kernel, LaunchShape, Params, Program, Stream};
 
 use crate::error::Result;
-use crate::schema::{DIMENSIONS_MAX, Dimension, Measure, Schema};
+use crate::schema::{DIMENSIONS_MAX, Dimension, MEASURES_MAX, Measure, Schema};
 
 /// Levels at most, `WC_LEVELS_MAX` of the kernels.
 pub(super) const LEVELS_MAX: usize = DIMENSIONS_MAX + 1;
+
+// Words of the summary: first nodes of levels and their number; the first attribute past its cardinality; the least and
+// largest value of measures that are sums; first header entries of levels and their number; entries counted by the
+// split; the first measure of which a sum leaves 64 bits. Words of what is not there are all ones.
+pub(super) const SUMMARY_STARTS: usize = 0;
+pub(super) const SUMMARY_BAD: usize = SUMMARY_STARTS + LEVELS_MAX + 1;
+pub(super) const SUMMARY_EXTREMES: usize = SUMMARY_BAD + 1;
+pub(super) const SUMMARY_HEADERS: usize = SUMMARY_EXTREMES + 2 * MEASURES_MAX;
+pub(super) const SUMMARY_COUNT: usize = SUMMARY_HEADERS + LEVELS_MAX + 1;
+pub(super) const SUMMARY_OVERFLOW: usize = SUMMARY_COUNT + 1;
+pub(super) const SUMMARY_WORDS: usize = SUMMARY_OVERFLOW + 1;
 /// Threads of a block of all kernels.
 const THREADS: u32 = 256;
 /// Threads of a block where a thread has a query.

@@ -3,23 +3,12 @@
 use warpcube_gpu::prims::{DeviceSlice, Element};
 use warpcube_gpu::{DeviceBuffer, Params, Stream};
 
-use super::kernels::{Kernels, LEVELS_MAX};
+use super::kernels::{Kernels, SUMMARY_BAD, SUMMARY_EXTREMES, SUMMARY_OVERFLOW, SUMMARY_WORDS};
 use super::tree::DeviceTree;
 use super::tuples::DeviceTuples;
 use crate::error::Result;
-use crate::schema::{MEASURES_MAX, Measure};
+use crate::schema::Measure;
 use crate::tuples::attribute_error;
-
-// Words of the summary: first nodes of levels and their number; the first attribute past its cardinality; the least and
-// largest value of measures that are sums; first header entries of levels and their number; entries counted by the
-// split; the first measure of which a sum leaves 64 bits. Words of what is not there are all ones.
-pub(super) const SUMMARY_STARTS: usize = 0;
-pub(super) const SUMMARY_BAD: usize = SUMMARY_STARTS + LEVELS_MAX + 1;
-const SUMMARY_EXTREMES: usize = SUMMARY_BAD + 1;
-pub(super) const SUMMARY_HEADERS: usize = SUMMARY_EXTREMES + 2 * MEASURES_MAX;
-pub(super) const SUMMARY_COUNT: usize = SUMMARY_HEADERS + LEVELS_MAX + 1;
-pub(super) const SUMMARY_OVERFLOW: usize = SUMMARY_COUNT + 1;
-const SUMMARY_WORDS: usize = SUMMARY_OVERFLOW + 1;
 
 /// Nodes of a tree's level.
 pub(super) struct Nodes<'a> {

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use warpcube_gpu::prims::{DeviceSlice, Element, SortKey};
 use warpcube_gpu::{DeviceBuffer, HostBuffer, Params, Stream};
 
-use super::kernels::{Kernels, LEVELS_MAX, padded};
-use super::rows::SUMMARY_BAD;
+use super::kernels::{Kernels, LEVELS_MAX, SUMMARY_BAD, padded};
 use crate::error::{Result, StreamError};
 use crate::tuples::Tuples;
 

@@ -6,9 +6,9 @@ use warpcube_gpu::Stream;
 use warpcube_gpu::prims::{DeviceSlice, Element, SelectOperands};
 
 use super::build::slice;
-use super::kernels::{Kernels, LEVELS_MAX, padded};
+use super::kernels::{Kernels, LEVELS_MAX, SUMMARY_COUNT, padded};
 use super::query::Bounds;
-use super::rows::{Nodes, Rows, SUMMARY_COUNT, summary, told};
+use super::rows::{Nodes, Rows, summary, told};
 use super::tree::DeviceTree;
 use super::tuples::DeviceTuples;
 use crate::error::{Result, StreamError};

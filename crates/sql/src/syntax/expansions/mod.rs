@@ -3,7 +3,8 @@
 //! Aliases of the same select list ([`aliases`]), names of tables for their rows ([`records`]), `* RENAME`,
 //! `* REPLACE` and COLUMNS ([`wildcards`]), PIVOT and UNPIVOT ([`pivots`]), ASOF JOIN ([`asof`]), TABLESAMPLE
 //! ([`samples`]), SUMMARIZE ([`summaries`]), UNION BY NAME ([`by_name`]) and names for the first columns of a table
-//! ([`column_lists`]) depend on the names of columns. A table's columns are those of the plan of `SELECT * FROM table`, below the WITH clauses around it.
+//! ([`column_lists`]) depend on the names of columns. A table's columns are those of the plan of `SELECT * FROM table`,
+//! below the WITH clauses around it.
 //!
 //! Invariant: queries are written out from the inside, so that whatever is planned for its columns holds none of these
 //! forms.
