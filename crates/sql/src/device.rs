@@ -3,6 +3,7 @@
 use std::panic::AssertUnwindSafe;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
+use sysinfo::System;
 use warpcube_column::{programs_of_first_loads, programs_of_plain_loads};
 use warpcube_gpu::Device;
 

@@ -15,7 +15,6 @@ use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool, Unbo
 use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::prelude::SessionContext;
-use sysinfo::System;
 
 use crate::access::Access;
 use crate::catalog::{DataFileStore, Mirror};
