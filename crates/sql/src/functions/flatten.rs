@@ -1,4 +1,6 @@
-//! `flatten_all(l)`: the elements of all lists within a list, however deep, which `unnest(l, recursive := true)` spreads.
+//! `flatten_all(l)`: the elements of all lists within a list, however deep.
+//!
+//! `unnest(l, recursive := true)` spreads them.
 
 use std::sync::Arc;
 

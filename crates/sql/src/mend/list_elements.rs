@@ -8,8 +8,8 @@
 //! row. `array_distinct` and `array_intersect` keep a NULL in DataFusion, and here none, as in DuckDB;
 //! `array_has_all` and `array_has_any` of NULL are NULL. DataFusion casts a key that is looked up in a map to the type
 //! of its keys, so that `m[1.5]` finds 1, and `map_extract` gives a NULL for one that is not there: here an empty list.
-//! `coalesce` takes no text beside a time there. `array_position`, `array_remove` and `array_replace` compare no structs
-//! there: here they are given numbers in their place ([`by_numbers`]).
+//! `coalesce` takes no text beside a time there. `array_position`, `array_remove` and `array_replace` compare no
+//! structs there: here they are given numbers in their place ([`by_numbers`]).
 //!
 //! The file goes once DataFusion's functions have types in common, and `array_has` one meaning.
 
