@@ -14,7 +14,7 @@ use chrono::NaiveDate;
 use crate::csv_lines::Characters;
 
 /// Delimiters that are looked for, the default first.
-const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
+pub(super) const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 /// Quotes that are looked for, the default first.
 const QUOTES: [u8; 2] = [b'"', b'\''];
 /// What some programs write in front of UTF-8; it is no part of the first value.

@@ -8,6 +8,7 @@
 
 mod digests;
 mod elements;
+mod flatten;
 mod format;
 mod json;
 mod json_changes;
@@ -235,7 +236,7 @@ pub(crate) fn functions() -> impl Iterator<Item = ScalarUDF> {
         let signature = Signature::new(TypeSignature::UserDefined, Volatility::Immutable);
         ScalarUDF::new_from_impl(OwnFunction { name, forms, signature })
     };
-    by_name.into_iter().map(made).chain([type_names::function()])
+    by_name.into_iter().map(made).chain([flatten::function(), type_names::function()])
 }
 
 /// Characters of a text between two places: `s[first:last]`.

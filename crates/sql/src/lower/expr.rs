@@ -247,6 +247,9 @@ impl<'a> Translator<'a> {
             other = rescale(other, of_other);
         } else if !same(&left_type, &right_type) {
             return Err(format!("'{}' combines {left_type} and {right_type}", shown(expr)));
+        } else if op == BinaryOp::Sub && left_type == DataType::Date32 && self.data_type(expr)? == DataType::Int64 {
+            // A number of days.
+            [one, other] = [one, other].map(|day| Device::Cast(Box::new(day), Ty::I64));
         } else if !op.is_comparison()
             && matches!(left_type, DataType::Date32 | DataType::Date64 | DataType::Timestamp(_, _))
         {

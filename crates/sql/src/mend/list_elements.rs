@@ -5,23 +5,24 @@
 //! `x IN (1, NULL)` of `array_has([1, NULL], x)`, which is NULL where `x` is another value than 1; of a column of lists
 //! it is false, as in DuckDB. Here NULL is a list among lists, a list and a value have the type that they are compared
 //! in, and a list that is written out becomes one of IN without its NULLs, where all other elements are there in each
-//! row. `array_distinct` and `array_intersect` keep a NULL in DataFusion, and here none, as in DuckDB; `array_has_all`
-//! and `array_has_any` of NULL are NULL. DataFusion casts a key that is looked up in a map to the type of its keys, so
-//! that `m[1.5]` finds 1. `array_position`, `array_remove` and `array_replace` compare no structs there: here they are
-//! given numbers in their place ([`by_numbers`]).
+//! row. `array_distinct` and `array_intersect` keep a NULL in DataFusion, and here none, as in DuckDB;
+//! `array_has_all` and `array_has_any` of NULL are NULL. DataFusion casts a key that is looked up in a map to the type
+//! of its keys, so that `m[1.5]` finds 1, and `map_extract` gives a NULL for one that is not there: here an empty list.
+//! `coalesce` takes no text beside a time there. `array_position`, `array_remove` and `array_replace` compare no
+//! structs there: here they are given numbers in their place ([`by_numbers`]).
 //!
 //! The file goes once DataFusion's functions have types in common, and `array_has` one meaning.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, ListArray};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int64Array, ListArray, UInt64Array};
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::compute::{cast, concat, filter, is_not_null, nullif, take};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{FunctionRegistry, SessionState};
 use datafusion::functions_nested::expr_fn::array_element;
 use datafusion::functions_nested::map_extract::map_extract_udf;
@@ -50,7 +51,7 @@ enum Role {
 
 /// Functions of lists and values like their elements, with the roles of their first arguments; those without are of
 /// lists alone.
-const NAMES: [(&str, &[Role]); 20] = {
+const NAMES: [(&str, &[Role]); 21] = {
     use Role::{List, Map, Other, Value};
     [
         (HAS, &[List, Value]),
@@ -65,7 +66,8 @@ const NAMES: [(&str, &[Role]); 20] = {
         ("array_replace_all", &[List, Value, Value]),
         ("array_replace_n", &[List, Value, Value]),
         ("array_resize", &[List, Other, Value]),
-        ("map_extract", &[Map, Value]),
+        (MAP_EXTRACT, &[Map, Value]),
+        (COALESCE, &[Value; 64]),
         ("array_concat", &[]),
         ("array_distinct", &[]),
         ("array_except", &[]),
@@ -78,6 +80,8 @@ const NAMES: [(&str, &[Role]); 20] = {
 const HAS: &str = "array_has";
 /// How functions begin that look for a value in a list.
 const SEARCHING: [&str; 3] = ["array_position", "array_remove", "array_replace"];
+const MAP_EXTRACT: &str = "map_extract";
+const COALESCE: &str = "coalesce";
 /// Functions that give no NULLs.
 const WITHOUT_NULLS: [&str; 2] = ["array_distinct", "array_intersect"];
 
@@ -131,6 +135,11 @@ impl ScalarUDFImpl for OfElements {
 
     /// The types of elements and of values are that of a comparison; all else is as DataFusion has it.
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        if self.name() == COALESCE
+            && let Ok(coerced) = self.original.coerce_types(types)
+        {
+            return Ok(coerced);
+        }
         let mut types = in_common(self.roles, types).unwrap_or_else(|| types.to_vec());
         let list = types.iter().find(|own| !own.is_null()).cloned();
         if let Some(list) = list.filter(|_| self.roles.is_empty()) {
@@ -159,6 +168,9 @@ impl ScalarUDFImpl for OfElements {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        if self.name() == MAP_EXTRACT {
+            return found_keys(&args);
+        }
         if OF_BOTH.contains(&self.name()) {
             let (lists, rows) = (args.args.clone(), args.number_rows);
             return with_nulls(&self.original.invoke_with_args(args)?, &lists, rows);
@@ -171,6 +183,14 @@ impl ScalarUDFImpl for OfElements {
             true => each_value(&found, without_nulls),
             false => Ok(found),
         }
+    }
+
+    fn short_circuits(&self) -> bool {
+        self.original.short_circuits()
+    }
+
+    fn conditional_arguments<'a>(&self, args: &'a [Expr]) -> Option<(Vec<&'a Expr>, Vec<&'a Expr>)> {
+        self.original.conditional_arguments(args)
     }
 
     fn with_updated_config(&self, config: &ConfigOptions) -> Option<ScalarUDF> {
@@ -299,6 +319,36 @@ fn in_common(roles: &[Role], types: &[DataType]) -> Option<Vec<DataType>> {
         };
     }
     Some(types)
+}
+
+/// The values of keys in maps, as lists without an element where there is no such key.
+fn found_keys(args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
+    if args.args[0].data_type().is_null() {
+        return Ok(args.args[0].clone());
+    }
+    let is_constant = args.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
+    let rows = if is_constant { 1 } else { args.number_rows };
+    let [maps, keys] = [args.args[0].to_array(rows)?, args.args[1].to_array(rows)?];
+    let (Some(maps), DataType::List(item)) = (maps.as_map_opt(), args.return_field.data_type()) else {
+        return Err(DataFusionError::Internal(format!("{MAP_EXTRACT} of a {}", maps.data_type())));
+    };
+    let sought = cast(&keys, maps.keys().data_type())?;
+    let all = rows_of(&concat(&[maps.keys().as_ref(), sought.as_ref()])?)?;
+    let (mut places, mut lengths) = (Vec::new(), Vec::with_capacity(rows));
+    for row in 0..rows {
+        let mut entries = maps.offsets()[row] as usize..maps.offsets()[row + 1] as usize;
+        let is_sought = maps.is_valid(row) && sought.is_valid(row);
+        let key = all.row(maps.keys().len() + row);
+        let found = entries.find(|entry| is_sought && all.row(*entry) == key);
+        places.extend(found.map(|place| place as u64));
+        lengths.push(usize::from(found.is_some()));
+    }
+    let values = take(maps.values(), &UInt64Array::from(places), None)?;
+    let lists = ListArray::try_new(item.clone(), OffsetBuffer::from_lengths(lengths), values, maps.nulls().cloned())?;
+    Ok(match is_constant {
+        true => ColumnarValue::Scalar(ScalarValue::try_from_array(&lists, 0)?),
+        false => ColumnarValue::Array(Arc::new(lists)),
+    })
 }
 
 /// The values of rows that have all arguments, and NULL for others.

@@ -199,6 +199,7 @@ pub(crate) fn register(context: &SessionContext) {
     domains::functions(&state)
         .into_iter()
         .chain(arguments::functions(&state))
+        .chain(list_calls::function(&state))
         .for_each(|udf| context.register_udf(udf));
     list_elements::functions(&context.state()).into_iter().for_each(|udf| context.register_udf(udf));
     quantiles::functions(&state)

@@ -12,6 +12,7 @@
 //! - A difference of ranks has a sign ([`super::signed`]), and `~x` the type of `x` ([`super::bits`]).
 //! - `m[k]` of a map finds any key, which has a type in common with its keys; DataFusion finds constants of their type.
 //! - `j @> part` of texts is that of JSON, as in PostgreSQL; DataFusion takes lists alone.
+//! - `list || NULL` is the list, as in PostgreSQL; DataFusion appends an element.
 //! - `s[2:3]` and `s[1]` of a text are its characters, as in DuckDB; DataFusion takes lists and maps alone.
 //!
 //! The file goes once names tell casts, and sums are not taken apart.
@@ -24,7 +25,7 @@ use datafusion::logical_expr::planner::{
 };
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, GetFieldAccess, Operator};
 use datafusion::sql::sqlparser::ast::BinaryOperator::{
-    ArrowAt, AtArrow, Divide, Eq, Gt, GtEq, Lt, LtEq, Minus, Modulo, Multiply, NotEq, Plus,
+    ArrowAt, AtArrow, Divide, Eq, Gt, GtEq, Lt, LtEq, Minus, Modulo, Multiply, NotEq, Plus, StringConcat,
 };
 
 use super::{bits, decimals, interval_products, intervals, list_elements, mixed, signed, told_casts};
@@ -108,6 +109,11 @@ impl ExprPlanner for SessionExprPlanner {
         if let Some(product) = interval_products::planned(&raw.op, &raw.left, &raw.right, schema)? {
             return Ok(PlannerResult::Planned(product));
         }
+        if raw.op == StringConcat
+            && let Some(list) = beside_null(&raw.left, &raw.right, schema)
+        {
+            return Ok(PlannerResult::Planned(list));
+        }
         if matches!(raw.op, Eq | NotEq | Lt | LtEq | Gt | GtEq) {
             (raw.left, raw.right) = intervals::with_interval(raw.left, raw.right, schema);
         }
@@ -124,6 +130,20 @@ impl ExprPlanner for SessionExprPlanner {
             (raw.left, raw.right) = signed::beside_signed(raw.left, raw.right, schema);
         }
         Ok(PlannerResult::Original(raw))
+    }
+}
+
+/// The list of `list || NULL`, or of `NULL || list`, which is no element more.
+fn beside_null(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<Expr> {
+    let is_list = |own: &DataType| matches!(own, DataType::List(_) | DataType::LargeList(_));
+    // The type of a parameter is not known here.
+    if matches!(left, Expr::Placeholder(_)) || matches!(right, Expr::Placeholder(_)) {
+        return None;
+    }
+    match (left.get_type(schema).ok()?, right.get_type(schema).ok()?) {
+        (list, DataType::Null) if is_list(&list) => Some(left.clone()),
+        (DataType::Null, list) if is_list(&list) => Some(right.clone()),
+        _ => None,
     }
 }
 

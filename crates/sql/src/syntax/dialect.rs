@@ -361,7 +361,15 @@ impl Dialect for SessionDialect {
         };
         parser.next_token();
         let operand = parser.parse_subexpr(precedence);
-        Some(operand.map(|operand| Expr::UnaryOp { op, expr: Box::new(operand) }))
+        Some(operand.map(|operand| {
+            // Two signs would be a comment in a text that is read again.
+            let expr =
+                match op == UnaryOperator::Minus && matches!(operand, Expr::UnaryOp { op: UnaryOperator::Minus, .. }) {
+                    true => Expr::Nested(Box::new(operand)),
+                    false => operand,
+                };
+            Expr::UnaryOp { op, expr: Box::new(expr) }
+        }))
     }
 
     fn parse_infix(&self, parser: &mut Parser, left: &Expr, precedence: u8) -> Option<Result<Expr, ParserError>> {

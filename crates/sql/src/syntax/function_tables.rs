@@ -291,6 +291,13 @@ struct Called {
 impl VisitorMut for Called {
     type Break = ();
 
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        let joins = select.from.iter().flat_map(|tables| &tables.joins);
+        let names = joins.flat_map(|join| relations::using(&join.join_operator)).filter_map(|name| parts(name)?.pop());
+        self.columns.extend(names.map(|name| folded(&name)));
+        ControlFlow::Continue(())
+    }
+
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         match expr {
             Expr::Identifier(name) => _ = self.columns.insert(folded(name)),

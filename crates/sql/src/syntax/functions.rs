@@ -22,10 +22,10 @@ use datafusion::sql::sqlparser::parser::ParserError;
 use super::dialect::parser_of;
 use super::items::folded;
 use super::json_paths::{by_path, texts};
-use super::lambdas;
 use super::quotes::quoted;
 use super::rows::check_copied;
 use super::{function_tables, units, visits};
+use super::{lambdas, lists};
 use crate::error::{Result, SqlError};
 use crate::functions::leads_to_several;
 
@@ -523,6 +523,9 @@ fn read(state: &SessionState, function: &mut Function) -> Result<Option<Expr>> {
         && !matches!(time, Expr::Value(_))
     {
         *function = with_arguments(function, &name, vec![(*time).clone(), (*pattern).clone()]);
+    }
+    if name == "unnest" {
+        return lists::with_depth(function).map(|()| None);
     }
     let Some(rewritings) = REWRITINGS.get(&name) else { return Ok(None) };
     let arguments = arguments(function).unwrap_or_default();

@@ -8,8 +8,8 @@
 //! The file goes once DataFusion's common type of VALUES holds all cells.
 
 use datafusion::sql::sqlparser::ast::{
-    CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, SetExpr,
-    Value, Values,
+    BinaryOperator, CastKind, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArguments, SetExpr, Value, Values,
 };
 
 use super::doubles::{as_double, is_double};
@@ -43,7 +43,7 @@ fn in_columns(values: &mut Values) {
 fn in_cells(mut cells: Vec<&mut Expr>) {
     let of = |cells: &[&mut Expr], is_sought: fn(&Expr) -> bool| cells.iter().any(|cell| is_sought(cell));
     if of(&cells, gives_double) {
-        cells.into_iter().filter(|cell| is_decimal(cell)).for_each(|cell| replace(cell, as_double));
+        cells.into_iter().filter(|cell| gives_decimal(cell)).for_each(|cell| replace(cell, as_double));
     } else if let Some((precision, scale)) = wide(cells.iter().map(|cell| &**cell)) {
         let cast = |expr| as_decimal(expr, precision, scale);
         cells.into_iter().filter(|cell| digits(cell).is_some()).for_each(|cell| replace(cell, cast));
@@ -153,7 +153,7 @@ const KEEPING: [&str; 14] = [
 fn gives_double(expr: &Expr) -> bool {
     match expr {
         Expr::UnaryOp { expr, .. } | Expr::Nested(expr) => gives_double(expr),
-        Expr::BinaryOp { left, right, .. } => gives_double(left) || gives_double(right),
+        Expr::BinaryOp { left, op, right } => is_arithmetic(op) && (gives_double(left) || gives_double(right)),
         Expr::Case { conditions, else_result, .. } => {
             conditions.iter().map(|when| &when.result).chain(else_result.as_deref()).any(gives_double)
         }
@@ -167,6 +167,28 @@ fn gives_double(expr: &Expr) -> bool {
         }
         other => is_double(other),
     }
+}
+
+/// Whether an expression says that it is a decimal: a literal with a point, a cast, or what is computed of such.
+fn gives_decimal(expr: &Expr) -> bool {
+    const OF_DECIMALS: [&str; 8] = ["abs", "ceil", "coalesce", "floor", "greatest", "least", "round", "trunc"];
+    match expr {
+        Expr::Cast { data_type, .. } => {
+            matches!(data_type, DataType::Decimal(_) | DataType::Numeric(_) | DataType::Dec(_))
+        }
+        Expr::Nested(inner) | Expr::UnaryOp { expr: inner, .. } => gives_decimal(inner),
+        Expr::BinaryOp { left, op, right } => is_arithmetic(op) && (gives_decimal(left) || gives_decimal(right)),
+        Expr::Function(_) => arguments(expr, &OF_DECIMALS).unwrap_or_default().iter().any(|argument| match argument {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => gives_decimal(value),
+            _ => false,
+        }),
+        other => is_decimal(other),
+    }
+}
+
+fn is_arithmetic(op: &BinaryOperator) -> bool {
+    use BinaryOperator::{Divide, Minus, Modulo, Multiply, PGExp, Plus};
+    matches!(op, Plus | Minus | Multiply | Divide | Modulo | PGExp)
 }
 
 fn replace(cell: &mut Expr, by: impl Fn(Expr) -> Expr) {

@@ -14,7 +14,7 @@ use std::time::{Instant, SystemTime};
 use datafusion::catalog::Session;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 
-use super::super::csv_dialect::{Dialect, Given, Sample};
+use super::super::csv_dialect::{DELIMITERS, Dialect, Given, Sample};
 use super::{KEPT, Mirror};
 use crate::csv_lines::{Characters, Lines};
 use crate::error::{Result, SqlError};
@@ -122,6 +122,7 @@ fn copy_readable(mut lines: impl BufRead, given: &Given, out: &mut impl Write) -
     let mut head = Vec::new();
     lines.by_ref().take(SAMPLED).read_to_end(&mut head)?;
     lines.read_until(b'\n', &mut head)?;
+    let given = &Given { delimiter: given.delimiter.or_else(|| delimiter_of(&head, given)), ..given.clone() };
     let sample = Sample { head, parts: Vec::new() };
     let Some(Dialect { delimiter, quote, .. }) = Dialect::of(&sample, given) else { return Ok(()) };
     let characters = Characters { delimiter, quote, escape: given.escape, comment: given.comment };
@@ -158,6 +159,27 @@ fn copy_readable(mut lines: impl BufRead, given: &Given, out: &mut impl Write) -
         Some(line) => Err(io::Error::other(format!("the quote that opens in line {line} does not close"))),
         None => end(&mut record, &mut delimiters),
     }
+}
+
+/// The delimiter that most records have as often as the first one; none where no other record has one so often.
+fn delimiter_of(head: &[u8], given: &Given) -> Option<u8> {
+    let alike = |delimiter: u8| {
+        let quote = given.quote.unwrap_or(b'"');
+        let mut lines = Lines::new(Characters { delimiter, quote, escape: given.escape, comment: given.comment });
+        let mut counts: Vec<usize> = Vec::new();
+        for byte in head {
+            if lines.next(*byte) {
+                counts.push(0);
+            }
+            if let (Some(last), true) = (counts.last_mut(), *byte == delimiter && lines.open.is_none()) {
+                *last += 1;
+            }
+        }
+        let first = counts.first().copied().unwrap_or(0);
+        if first == 0 { 0 } else { counts.iter().filter(|count| **count == first).count() }
+    };
+    let best = DELIMITERS.into_iter().rev().max_by_key(|delimiter| alike(*delimiter))?;
+    (alike(best) > 1).then_some(best)
 }
 
 #[cfg(test)]
@@ -203,6 +225,7 @@ mod tests {
             (&b"x\na,b\n1,2\n3\n4,5,6\n7,8\n"[..], "a,b\n1,2\n7,8\n"),
             (b"x\na,b\n1,\"2,\n3\"\n\n4,\xff\n7,8", "a,b\n1,\"2,\n3\"\n\n7,8"),
             (b"x\na;b\n1;2\n3;4\n", "a;b\n1;2\n3;4\n"),
+            (b"x\na;b\n1;2,5\n3\n4;5\n", "a;b\n1;2,5\n4;5\n"),
             (b"x\n", ""),
         ] {
             assert_eq!(copied(text, &left_out), expected);

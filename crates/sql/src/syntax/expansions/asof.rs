@@ -3,25 +3,34 @@
 //! As in DuckDB, ON is a conjunction with one inequality, and the last column of USING is one by `>=`. The join becomes
 //! one with `LATERAL (SELECT … WHERE … ORDER BY … LIMIT 1)`. Columns of USING that the right table has are not listed
 //! by `*`, and are called by its name alone: they have a mark until then.
+//!
+//! A RIGHT or FULL JOIN has the rows of the right table, too, that are the nearest of none. There the nearest row is a
+//! table of its own, whose columns `*` does not list, and the right table is joined to it by all of its columns, and by
+//! numbers of the rows that are equal in these.
 
 use std::ops::ControlFlow;
 
 use datafusion::execution::SessionState;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, ExcludeSelectItem, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, OrderByKind, Query,
-    SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableWithJoins, Value, Visitor, VisitorMut, With,
+    SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableWithJoins, Value, Visitor, VisitorMut,
+    WildcardAdditionalOptions, With,
 };
 
 use super::super::items::{MARK, folded};
 use super::super::relations::parts;
 use super::super::visits;
-use super::{Column, alias, columns_of, columns_of_factor, name_of, query_of, quoted, selects, subquery};
+use super::{
+    Column, alias, columns_of, columns_of_factor, condition_of, list, name_of, query_of, quoted, selects, subquery,
+};
 use crate::error::{Result, SqlError};
 
-/// A column that USING merges, of the right table of an ASOF JOIN.
+/// A column that `*` does not list, of an ASOF JOIN.
 pub(super) struct Hidden {
     table: String,
     name: String,
+    /// Whether USING merges it, of the right table.
+    is_merged: bool,
 }
 
 impl Hidden {
@@ -30,7 +39,7 @@ impl Hidden {
     }
 }
 
-/// Makes an ASOF JOIN one with LATERAL.
+/// Makes an ASOF JOIN one with LATERAL; gives the join that has to stand before it, if there is one.
 ///
 /// # Errors
 /// [`SqlError::Planning`] for a condition that is not one of ASOF JOIN, [`SqlError::Unsupported`] for other joins.
@@ -40,12 +49,16 @@ pub(super) async fn of_join(
     join: &mut Join,
     scopes: &[With],
     hidden: &mut Vec<Hidden>,
-) -> Result<()> {
+) -> Result<Option<Join>> {
+    use JoinOperator::{FullOuter, Inner, Left, LeftOuter, Right, RightOuter};
     join.global = false;
-    let (constraint, is_outer) = match &join.join_operator {
-        JoinOperator::Join(constraint) | JoinOperator::Inner(constraint) => (constraint.clone(), false),
-        JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) => (constraint.clone(), true),
-        _ => return Err(SqlError::Unsupported("ASOF JOIN that is neither inner nor LEFT".into())),
+    // Whether rows of both tables stay that match none.
+    let (constraint, is_outer, keeps_right) = match &join.join_operator {
+        JoinOperator::Join(constraint) | Inner(constraint) => (constraint.clone(), false, false),
+        Left(constraint) | LeftOuter(constraint) => (constraint.clone(), true, false),
+        Right(constraint) | RightOuter(constraint) => (constraint.clone(), false, true),
+        FullOuter(constraint) => (constraint.clone(), true, true),
+        _ => return Err(SqlError::Unsupported("ASOF JOIN that is neither inner, LEFT, RIGHT nor FULL".into())),
     };
     let Some(name) = name_of(&join.relation) else {
         return Err(SqlError::Unsupported("ASOF JOIN with a table without a name; give it one with AS".into()));
@@ -60,6 +73,9 @@ pub(super) async fn of_join(
             let key = nearest(&conditions, &name, &columns, &others)?;
             let conditions: Vec<String> = conditions.iter().map(ToString::to_string).collect();
             (conditions, key, vec!["*".to_string()])
+        }
+        JoinConstraint::Using(_) if keeps_right => {
+            return Err(SqlError::Unsupported("USING of ASOF RIGHT and FULL JOIN; write ON".into()));
         }
         JoinConstraint::Using(names) => {
             let names: Vec<String> = names.iter().filter_map(|name| parts(name)?.last().map(folded)).collect();
@@ -87,7 +103,7 @@ pub(super) async fn of_join(
             let rest = columns.iter().filter(|column| !names.contains(&column.name));
             let mut items: Vec<String> = rest.map(|column| own(&column.name)).collect();
             for column in &names {
-                let column = Hidden { table: name.clone(), name: column.clone() };
+                let column = Hidden { table: name.clone(), name: column.clone(), is_merged: true };
                 items.push(format!("{} AS {}", own(&column.name), quoted(column.marked())));
                 hidden.push(column);
             }
@@ -98,11 +114,44 @@ pub(super) async fn of_join(
         }
     };
     let (items, table, conditions) = (items.join(", "), &join.relation, conditions.join(" AND "));
+    let all = JoinConstraint::On(Expr::value(Value::Boolean(true)));
+    if keeps_right {
+        let mut hide = |table: &str, name: &str| {
+            let column = Hidden { table: table.into(), name: name.into(), is_merged: false };
+            let marked = quoted(column.marked()).to_string();
+            hidden.push(column);
+            marked
+        };
+        let nearest = format!("{name}{MARK}nearest");
+        let number = hide(&name, "number");
+        let columns: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
+        let keys = list(columns.iter().map(String::as_str));
+        let numbered = format!("SELECT *, row_number() OVER (PARTITION BY {keys}) AS {number} FROM {table}");
+        let (mut found, mut equal) = (Vec::new(), Vec::new());
+        for (place, column) in columns.iter().enumerate() {
+            let (column, hit) = (own(column), hide(&nearest, &format!("nearest{place}")));
+            equal.push(format!("{column} IS NOT DISTINCT FROM {}.{hit}", quoted(&nearest)));
+            found.push(format!("{column} AS {hit}"));
+        }
+        let hit = hide(&nearest, "nearest");
+        equal.push(format!("{}.{number} = {}.{hit}", quoted(&name), quoted(&nearest)));
+        found.push(format!("{}.{number} AS {hit}", quoted(&name)));
+        let query = query_of(&format!(
+            "SELECT {} FROM ({numbered}) AS {} WHERE {conditions} ORDER BY {key}, {number} LIMIT 1",
+            found.join(", "),
+            quoted(&name)
+        ))?;
+        let before =
+            Join { relation: subquery(true, query, Some(alias(&nearest))), global: false, join_operator: Left(all) };
+        join.relation = subquery(false, query_of(&numbered)?, Some(alias(&name)));
+        let equal = JoinConstraint::On(condition_of(&equal.join(" AND "))?);
+        join.join_operator = if is_outer { FullOuter(equal) } else { RightOuter(equal) };
+        return Ok(Some(before));
+    }
     let query = query_of(&format!("SELECT {items} FROM {table} WHERE {conditions} ORDER BY {key} LIMIT 1"))?;
     join.relation = subquery(true, query, Some(alias(&name)));
-    let all = JoinConstraint::On(Expr::value(Value::Boolean(true)));
-    join.join_operator = if is_outer { JoinOperator::Left(all) } else { JoinOperator::Inner(all) };
-    Ok(())
+    join.join_operator = if is_outer { Left(all) } else { Inner(all) };
+    Ok(None)
 }
 
 /// The operands of a conjunction.
@@ -205,20 +254,16 @@ pub(super) fn call_hidden(query: &mut Query, hidden: &[Hidden]) -> Result<()> {
     for select in selects(&mut query.body) {
         for item in &mut select.projection {
             match item {
-                SelectItem::Wildcard(options) => {
-                    let mut names = match options.opt_exclude.take() {
-                        Some(ExcludeSelectItem::Single(name)) => vec![name],
-                        Some(ExcludeSelectItem::Multiple(names)) => names,
-                        None => Vec::new(),
-                    };
-                    names.extend(marked.iter().cloned());
-                    options.opt_exclude = Some(ExcludeSelectItem::Multiple(names));
-                }
-                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(table), _) => {
+                SelectItem::Wildcard(options) => leave_out(options, marked.iter().cloned()),
+                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(table), options) => {
                     let name = parts(table).and_then(|table| table.last().map(folded));
-                    if let Some(column) = hidden.iter().find(|column| name.as_ref() == Some(&column.table)) {
-                        let table = &column.table;
+                    let own: Vec<&Hidden> =
+                        hidden.iter().filter(|column| name.as_ref() == Some(&column.table)).collect();
+                    if let Some(Hidden { table, .. }) = own.iter().find(|column| column.is_merged) {
                         return Err(SqlError::Unsupported(format!("{table}.* of ASOF JOIN … USING; name its columns")));
+                    }
+                    if !own.is_empty() {
+                        leave_out(options, own.iter().map(|column| vec![quoted(column.marked())].into()));
                     }
                 }
                 SelectItem::UnnamedExpr(expr) => {
@@ -244,6 +289,17 @@ pub(super) fn call_hidden(query: &mut Query, hidden: &[Hidden]) -> Result<()> {
     Ok(())
 }
 
+/// Leaves more columns out of a wildcard.
+fn leave_out(options: &mut WildcardAdditionalOptions, more: impl Iterator<Item = ObjectName>) {
+    let mut names = match options.opt_exclude.take() {
+        Some(ExcludeSelectItem::Single(name)) => vec![name],
+        Some(ExcludeSelectItem::Multiple(names)) => names,
+        None => Vec::new(),
+    };
+    names.extend(more);
+    options.opt_exclude = Some(ExcludeSelectItem::Multiple(names));
+}
+
 struct Calls<'a> {
     hidden: &'a [Hidden],
 }
@@ -263,7 +319,7 @@ fn called<'a>(expr: &Expr, hidden: &'a [Hidden]) -> Option<&'a Hidden> {
     let Expr::CompoundIdentifier(names) = expr else { return None };
     let [.., table, name] = names.as_slice() else { return None };
     let (table, name) = (folded(table), folded(name));
-    hidden.iter().find(|column| column.table == table && column.name == name)
+    hidden.iter().find(|column| column.is_merged && column.table == table && column.name == name)
 }
 
 fn marked_column(column: &Hidden) -> Expr {

@@ -400,12 +400,17 @@ fn of_tables<'a>(
 ) -> BoxFuture<'a, Result<()>> {
     async move {
         of_factor(state, &mut tables.relation, scopes, hidden).await?;
-        for place in 0..tables.joins.len() {
+        let mut place = 0;
+        while place < tables.joins.len() {
             of_factor(state, &mut tables.joins[place].relation, scopes, hidden).await?;
             if tables.joins[place].global {
                 let left = TableWithJoins { relation: tables.relation.clone(), joins: tables.joins[..place].to_vec() };
-                asof::of_join(state, left, &mut tables.joins[place], scopes, hidden).await?;
+                if let Some(before) = asof::of_join(state, left, &mut tables.joins[place], scopes, hidden).await? {
+                    tables.joins.insert(place, before);
+                    place += 1;
+                }
             }
+            place += 1;
         }
         Ok(())
     }

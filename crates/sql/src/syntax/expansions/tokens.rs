@@ -367,8 +367,10 @@ fn number_parameters(tokens: &mut [TokenWithSpan]) -> Result<()> {
     for (at, token) in tokens.iter().enumerate() {
         match &token.token {
             Token::Whitespace(_) => continue,
-            // Behind an operand and before a text it is the operator of JSON.
-            Token::Placeholder(name) if name == "?" && (is_behind_operand || is_before_text(&tokens[at + 1..])) => {
+            // Behind an operand, before a text, and as `?|` and `?&` it is the operator of JSON.
+            Token::Placeholder(name)
+                if name == "?" && (is_behind_operand || goes_on_as_operator(&tokens[at + 1..])) =>
+            {
                 is_behind_operand = false;
                 continue;
             }
@@ -387,10 +389,11 @@ fn number_parameters(tokens: &mut [TokenWithSpan]) -> Result<()> {
     Ok(())
 }
 
-/// Whether the first of these tokens is a text.
-fn is_before_text(tokens: &[TokenWithSpan]) -> bool {
+/// Whether these tokens begin with a text, or with what makes one operator of a `?` before them.
+fn goes_on_as_operator(tokens: &[TokenWithSpan]) -> bool {
     let next = tokens.iter().find(|token| !matches!(token.token, Token::Whitespace(_)));
     matches!(next.map(|next| &next.token), Some(Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_)))
+        || matches!(tokens.first().map(|next| &next.token), Some(Token::Pipe | Token::Ampersand))
 }
 
 /// Whether an operand ends with a token.
