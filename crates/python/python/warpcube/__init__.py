@@ -7,7 +7,7 @@
 
 import atexit
 
-from . import _native
+from . import _engine
 from ._connection import Connection, connect, cube, register, sql, unregister
 from ._cube import CrossTab, Cube
 from ._errors import (
@@ -25,7 +25,7 @@ from ._errors import (
 )
 from ._relation import Relation
 
-__version__: str = _native.__version__
+__version__: str = _engine.VERSION
 __all__ = [
     "CancelledError",
     "Connection",
@@ -49,4 +49,5 @@ __all__ = [
     "unregister",
 ]
 
-atexit.register(_native.shut_down)
+if _engine.IS_THERE:
+    atexit.register(_engine.native.shut_down)

@@ -2,7 +2,7 @@
 
 import sys
 
-from . import _native
+from ._engine import native as _native
 
 
 def main() -> int:

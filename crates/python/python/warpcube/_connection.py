@@ -6,8 +6,8 @@ import importlib.util
 import os
 from typing import Any
 
-from . import _native
 from ._cube import Cube
+from ._engine import native as _native
 from ._errors import InterfaceError
 from ._literals import bind
 from ._relation import Relation
@@ -40,7 +40,7 @@ class Connection:
         return self._sql(query, params, 1)
 
     def _sql(self, query: str, params: Any, depth: int) -> Relation:
-        native = self._open()
+        self._open()
         statements = _native.split(query)
         if not statements:
             raise InterfaceError("there is no statement in the text")
@@ -50,10 +50,15 @@ class Connection:
         scope = Scope(query, depth + 1)
         try:
             for statement, text in zip(bound, statements):
-                relation = Relation(native.statement(statement, scope, text))
+                relation = Relation(self._open().statement(statement, scope, text))
             return relation
         finally:
             scope.forget()
+
+    def _statement(self, text: str, params: Any, scope: Scope | None) -> Any:
+        """One statement, as PEP 249 has it."""
+        bound = text if params is None else bind(text, params)
+        return self._open().statement(bound, scope, text)
 
     def register(self, name: str, table: Any) -> None:
         """Makes a temporary table of this connection of a data frame, an Arrow table or another object with an Arrow
@@ -99,18 +104,29 @@ class Connection:
         return self._native
 
 
-def connect(path: str | os.PathLike[str] | None = None, **settings: Any) -> Connection:
-    """Opens a database.
+def connect(path: str | os.PathLike[str] | None = None, *, token: str | None = None, **settings: Any) -> Connection:
+    """Opens a database, or connects to a server.
 
     Args:
         path: the folder of a catalog that is kept: its views and tables over files. Without one the database is gone
-            with its last connection.
+            with its last connection. ``grpc://HOST:PORT`` is a server that ``warpcube serve`` runs.
+        token: the token of the server.
         settings: settings by their names, ``connect(device="cpu")`` for ``warpcube.device``; those of DataFusion by a
             dict, ``**{"datafusion.execution.batch_size": 1024}``.
     """
+    if isinstance(path, str) and "://" in path:
+        from ._remote import RemoteConnection
+
+        return RemoteConnection(path, token, settings)
+    if token is not None:
+        raise InterfaceError("a token is for a server, as connect('grpc://127.0.0.1:8433', token=…)")
     _find_compiler()
-    named = {name if "." in name else f"warpcube.{name}": _setting(value) for name, value in settings.items()}
-    return Connection(_native.Connection(None if path is None else os.fspath(path), named))
+    return Connection(_native.Connection(None if path is None else os.fspath(path), _named(settings)))
+
+
+def _named(settings: dict[str, Any]) -> dict[str, str]:
+    """Settings by their full names."""
+    return {name if "." in name else f"warpcube.{name}": _setting(value) for name, value in settings.items()}
 
 
 def _find_compiler() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING, Any
 
-from . import _native
+from ._engine import native as _native
 
 if TYPE_CHECKING:
     import pandas

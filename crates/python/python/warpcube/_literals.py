@@ -8,7 +8,7 @@ import math
 import uuid
 from typing import Any
 
-from . import _native
+from ._engine import native as _native
 from ._errors import ProgrammingError
 
 

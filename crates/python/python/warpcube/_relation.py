@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from . import _native
+from ._engine import native as _native
 from ._errors import InterfaceError
 from ._progress import bar
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from . import _connection, _native
+from . import _connection
 from ._errors import (
     DatabaseError,
     DataError,
@@ -25,7 +25,6 @@ from ._errors import (
     ProgrammingError,
     Warning,
 )
-from ._literals import bind
 
 __all__ = [
     "BINARY",
@@ -118,7 +117,7 @@ ROWID = _Kind()
 
 
 def connect(path: str | os.PathLike[str] | None = None, **settings: Any) -> Connection:
-    """Opens a database: see :func:`warpcube.connect`."""
+    """Opens a database, or connects to a server: see :func:`warpcube.connect`."""
     return Connection(_connection.connect(path, **settings))
 
 
@@ -160,15 +159,14 @@ class Cursor:
         self.arraysize = 1
         self.description: list[tuple] | None = None
         self.rowcount = -1
-        self._rows: _native.Rows | None = None
+        self._rows: Any | None = None
         self._is_closed = False
 
     def execute(self, operation: str, parameters: Sequence[Any] | dict[str, Any] | None = None) -> Cursor:
         """Runs a statement with values for ``?``, ``$1`` or ``$name``."""
-        native = self._open()
+        self._open()
         self.description, self.rowcount, self._rows = None, -1, None
-        bound = bind(operation, parameters) if parameters else operation
-        statement = native.statement(bound, None, operation)
+        statement = self.connection._connection._statement(operation, parameters or None, None)
         if statement.columns:
             self.description = [(name, kind, None, None, None, None, None) for name, kind in statement.columns]
             self._rows = statement.rows()
@@ -221,12 +219,12 @@ class Cursor:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _open(self) -> _native.Connection:
+    def _open(self) -> None:
         if self._is_closed:
             raise InterfaceError("the cursor is closed")
-        return self.connection._connection._open()
+        self.connection._connection._open()
 
-    def _reading(self) -> _native.Rows:
+    def _reading(self) -> Any:
         self._open()
         if self._rows is None:
             raise InterfaceError("the last statement gave no rows")
