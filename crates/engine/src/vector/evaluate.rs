@@ -78,8 +78,8 @@ impl Node {
                 let valid = both(&left.valid, &right.valid);
                 Value::integers(compare(*op, *order, &left, &right, rows), valid)
             }
-            Node::And(operands) => kleene(of(&operands[0])?, of(&operands[1])?, rows, 0),
-            Node::Or(operands) => kleene(of(&operands[0])?, of(&operands[1])?, rows, 1),
+            Node::And(operands) => guarded(operands, 0, registers, rows)?,
+            Node::Or(operands) => guarded(operands, 1, registers, rows)?,
             Node::Not(inner) => {
                 let inner = of(inner)?;
                 let values = with_slots!(inner.of_integers(), at => integers(rows, |row| at(row) ^ 1));
@@ -250,6 +250,18 @@ fn compare(op: BinaryOp, order: Order, left: &Value<'_>, right: &Value<'_>, rows
             by!(|row: usize| ordered(a(row)), |row: usize| ordered(b(row)))
         })),
     }
+}
+
+/// Joins two conditions; a row that the left one decides raises nothing on the right.
+fn guarded<'a>(operands: &[Node; 2], decided: i64, registers: &'a [Register], rows: &Selection) -> Result<Value<'a>> {
+    let left = operands[0].evaluate(registers, rows)?;
+    let right = operands[1].evaluate(registers, rows).or_else(|_| {
+        let open = with_slots!(left.of_integers(), at => {
+            rows.filtered(|row| at(row) != decided || !left.is_valid(row))
+        });
+        operands[1].evaluate(registers, &open)
+    })?;
+    Ok(kleene(left, right, rows, decided))
 }
 
 /// Kleene's conjunction, which is `decided` by 0, or his disjunction, which is by 1.

@@ -203,6 +203,8 @@ impl Scope<'_> {
                 let (_, raises) = crate::facts::absolute(&facts)?;
                 let least = facts.ty.bounds().map_or(i64::MIN, |(least, _)| least.max(i64::MIN.into()) as i64);
                 match raises {
+                    // An integer without a sign is its magnitude.
+                    _ if least == 0 => *boxed()?,
                     // The smallest integer of a type has no magnitude in it.
                     true => Node::Absolute(Box::new(Node::Within(boxed()?, (least + 1, i64::MAX)))),
                     false => Node::Absolute(boxed()?),
