@@ -8,6 +8,7 @@ use std::any::Any;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::emulated::EmulatorFaults;
 use crate::error::{GpuError, Result};
@@ -242,6 +243,46 @@ pub(crate) enum WorkStep {
     Launch { module: Arc<dyn BackendModule>, kernel: String, shape: LaunchShape, params: Vec<u8>, early: bool },
     /// A point in time, numbered from zero within the recording.
     Mark,
+}
+
+/// A recording whose steps are submitted one by one: the times of its last replay; the caller keeps the steps.
+#[derive(Default)]
+pub(crate) struct Submitted {
+    marks: Vec<Instant>,
+}
+
+impl Submitted {
+    /// Replays a recording, which is one of these.
+    ///
+    /// # Safety
+    /// Every step meets the obligations of the stream's method of its name.
+    pub(crate) unsafe fn replay<S: BackendStream>(
+        recording: &mut dyn BackendRecording,
+        stream: &mut S,
+        steps: &[WorkStep],
+        base: u64,
+    ) -> Result<()> {
+        let recording = (recording as &mut dyn Any)
+            .downcast_mut::<Submitted>()
+            .ok_or_else(|| GpuError::Contract("the recording belongs to another device".into()))?;
+        recording.marks.clear();
+        // SAFETY: by the caller's promise.
+        unsafe {
+            submit_steps(stream, steps, base, |_| {
+                recording.marks.push(Instant::now());
+                Ok(())
+            })
+        }
+    }
+}
+
+impl BackendRecording for Submitted {
+    fn elapsed_ms(&self, from: usize, to: usize) -> Result<f64> {
+        match (self.marks.get(from), self.marks.get(to)) {
+            (Some(from), Some(to)) => Ok(to.saturating_duration_since(*from).as_secs_f64() * 1e3),
+            _ => Err(GpuError::Contract("the recording has no such mark".into())),
+        }
+    }
 }
 
 /// Submits recorded steps one by one over host memory at address `base`; `mark` is called for each point in time.

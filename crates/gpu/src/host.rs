@@ -5,17 +5,15 @@
 //! that no byte changes under a reader.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
-use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
 
 use parking_lot::Mutex;
 
 use crate::backend::{
-    Backend, BackendEvent, BackendModule, BackendRecording, BackendStream, DeviceInfo, Image, LaunchShape, WorkStep,
-    submit_steps,
+    Backend, BackendEvent, BackendModule, BackendRecording, BackendStream, DeviceInfo, Image, LaunchShape, Submitted,
+    WorkStep,
 };
 use crate::compile::{Client, Queue};
 use crate::device::Device;
@@ -229,21 +227,12 @@ impl BackendStream for HostStream {
     }
 
     unsafe fn record(&mut self, _steps: &[WorkStep], _host: u64) -> Result<Box<dyn BackendRecording>> {
-        Ok(Box::new(HostRecording { marks: Vec::new() }))
+        Ok(Box::new(Submitted::default()))
     }
 
     unsafe fn replay(&mut self, recording: &mut dyn BackendRecording, steps: &[WorkStep], base: u64) -> Result<()> {
-        let recording = (recording as &mut dyn Any)
-            .downcast_mut::<HostRecording>()
-            .ok_or_else(|| GpuError::Contract("the recording belongs to another device".into()))?;
-        recording.marks.clear();
         // SAFETY: the caller promises it for every step.
-        unsafe {
-            submit_steps(self, steps, base, |_| {
-                recording.marks.push(Instant::now());
-                Ok(())
-            })
-        }
+        unsafe { Submitted::replay(recording, self, steps, base) }
     }
 
     fn record_event(&mut self) -> Result<Arc<dyn BackendEvent>> {
@@ -269,19 +258,6 @@ impl BackendEvent for Done {
 
     fn synchronize(&self) -> Result<()> {
         Ok(())
-    }
-}
-
-struct HostRecording {
-    marks: Vec<Instant>,
-}
-
-impl BackendRecording for HostRecording {
-    fn elapsed_ms(&self, from: usize, to: usize) -> Result<f64> {
-        match (self.marks.get(from), self.marks.get(to)) {
-            (Some(from), Some(to)) => Ok(to.saturating_duration_since(*from).as_secs_f64() * 1e3),
-            _ => Err(GpuError::Contract("the recording has no such mark".into())),
-        }
     }
 }
 

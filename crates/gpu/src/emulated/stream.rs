@@ -2,15 +2,12 @@
 
 use std::any::Any;
 use std::sync::Arc;
-use std::time::Instant;
 
 use super::faults::Operation;
 use super::module::EmulatedModule;
 use super::runtime::Arguments;
 use super::shared::{Shared, lost};
-use crate::backend::{
-    BackendEvent, BackendModule, BackendRecording, BackendStream, LaunchShape, WorkStep, submit_steps,
-};
+use crate::backend::{BackendEvent, BackendModule, BackendRecording, BackendStream, LaunchShape, Submitted, WorkStep};
 use crate::error::{GpuError, Result};
 
 pub(super) struct EmulatedStream {
@@ -100,21 +97,12 @@ impl BackendStream for EmulatedStream {
     }
 
     unsafe fn record(&mut self, _steps: &[WorkStep], _host: u64) -> Result<Box<dyn BackendRecording>> {
-        Ok(Box::new(EmulatedRecording { marks: Vec::new() }))
+        Ok(Box::new(Submitted::default()))
     }
 
     unsafe fn replay(&mut self, recording: &mut dyn BackendRecording, steps: &[WorkStep], base: u64) -> Result<()> {
-        let recording = (recording as &mut dyn Any)
-            .downcast_mut::<EmulatedRecording>()
-            .ok_or_else(|| GpuError::Contract("the recording belongs to another device".into()))?;
-        recording.marks.clear();
         // SAFETY: the caller promises it for every step.
-        unsafe {
-            submit_steps(self, steps, base, |_| {
-                recording.marks.push(Instant::now());
-                Ok(())
-            })
-        }
+        unsafe { Submitted::replay(recording, self, steps, base) }
     }
 
     fn record_event(&mut self) -> Result<Arc<dyn BackendEvent>> {
@@ -142,19 +130,5 @@ impl BackendEvent for EmulatedEvent {
 
     fn synchronize(&self) -> Result<()> {
         self.shared.wait("waiting for an event")
-    }
-}
-
-/// The times of the last replay; the caller keeps the steps.
-struct EmulatedRecording {
-    marks: Vec<Instant>,
-}
-
-impl BackendRecording for EmulatedRecording {
-    fn elapsed_ms(&self, from: usize, to: usize) -> Result<f64> {
-        match (self.marks.get(from), self.marks.get(to)) {
-            (Some(from), Some(to)) => Ok(to.saturating_duration_since(*from).as_secs_f64() * 1e3),
-            _ => Err(GpuError::Contract("the recording has no such mark".into())),
-        }
     }
 }
