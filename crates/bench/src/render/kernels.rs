@@ -1,6 +1,7 @@
 //! Tables of suites with a section a file: encodings across, widths or distributions down; H-trees by case; turns,
 //! first runs, starts and interrupts as medians.
 
+use super::Files;
 use super::markdown::{cell, head, link, pivot, table};
 use crate::report::{Case, Report};
 use crate::stats;
@@ -68,18 +69,7 @@ pub(super) fn section(report: &Report, name: &str) -> Result<String, String> {
             ];
             figures("case", &columns, cases)
         }
-        "htree" => {
-            let columns = [
-                ("one core, ms", "cpu_ms", 1),
-                ("device, ms", "device_ms", 3),
-                ("with transfers, ms", "warm_ms", 3),
-                ("times one core", "speedup", 1),
-                ("floor, ms", "floor_ms", 3),
-                ("paper, ms", "paper_ms", 1),
-                ("nodes", "nodes", 0),
-            ];
-            figures("case", &columns, cases)
-        }
+        "htree" => figures("case", &TREES, cases),
         "turns" => ratios(cases, ["plain", "encoded"], ["plain_ms", "auto_ms"], 3),
         "base-turns" => ratios(cases, ["base", "this"], ["base_ms", "this_ms"], 3),
         "first-runs" => ratios(cases, ["DataFusion", "first"], ["datafusion_ms", "auto_ms"], 0),
@@ -97,6 +87,24 @@ pub(super) fn section(report: &Report, name: &str) -> Result<String, String> {
 }
 
 const BITS: &str = "bits_per_value";
+
+/// Figures of H-trees.
+const TREES: [(&str, &str, usize); 7] = [
+    ("one core, ms", "cpu_ms", 1),
+    ("device, ms", "device_ms", 3),
+    ("with transfers, ms", "warm_ms", 3),
+    ("times one core", "speedup", 1),
+    ("floor, ms", "floor_ms", 3),
+    ("paper, ms", "paper_ms", 1),
+    ("nodes", "nodes", 0),
+];
+
+/// The cases of H-trees that have a limit, of all files.
+pub(super) fn limited_trees(files: &Files) -> String {
+    let cases = files.iter().flat_map(|(_, report)| &report.results);
+    let limited: Vec<Case> = cases.filter(|case| case.figure("limit_ms").is_some()).cloned().collect();
+    figures("case", &TREES, &limited)
+}
 
 /// A table of figures: titles, names and digits behind the point. A case whose encoding was chosen names it.
 fn figures(corner: &str, columns: &[(&str, &str, usize)], cases: &[Case]) -> String {

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use super::markdown::{RESULTS, no_place, replaced};
-use super::{Files, Spec, queries};
+use super::{Files, Spec, kernels, queries};
 use crate::report::Report;
 
 /// A page, or a part of one, that is made of results.
@@ -22,7 +22,7 @@ struct Page {
     text: fn(&Files) -> Result<String, String>,
 }
 
-static PAGES: [Page; 13] = [
+static PAGES: [Page; 14] = [
     Page {
         path: "README.md",
         mark: CHORE,
@@ -52,6 +52,13 @@ static PAGES: [Page; 13] = [
         text: |files| {
             queries::brief(files, &["relevant_cells", "targets", "device_ms", "floor_ms", "warm_ms", "thesis_ms"])
         },
+    },
+    Page {
+        path: "docs/benchmarks.md",
+        mark: "bench-table (htrees)",
+        suites: &["htree"],
+        is_shown: |_| true,
+        text: |files| Ok(kernels::limited_trees(files)),
     },
     sections(
         "bench/results/queries.md",
