@@ -581,6 +581,7 @@ fn of_float(op: UnaryOp, code: &str) -> String {
         UnaryOp::Floor => format!("floor({code})"),
         UnaryOp::Ceil => format!("ceil({code})"),
         UnaryOp::Round => format!("round({code})"),
+        UnaryOp::RoundEven => format!("rint({code})"),
         UnaryOp::Truncate => format!("{code} == 0 ? 0 : trunc({code})"),
         UnaryOp::Sign => format!("{code} == 0 ? 0 : {code} > 0 ? 1 : {code} < 0 ? -1 : {code}"),
         UnaryOp::Root => format!("sqrt({code})"),

@@ -22,6 +22,8 @@ pub enum UnaryOp {
     Ceil,
     /// The whole number nearest to a float, halves away from zero.
     Round,
+    /// The whole number nearest to a float, of two the even one.
+    RoundEven,
     /// A float without its digits behind the point; zeros of both signs give 0.
     Truncate,
     /// -1, 0 or 1 by the sign of a float; NaN of NaN.

@@ -420,6 +420,7 @@ impl Writer<'_> {
             UnaryOp::Floor => ("floor(", ")", CALL),
             UnaryOp::Ceil => ("ceil(", ")", CALL),
             UnaryOp::Round => ("round(", ")", CALL),
+            UnaryOp::RoundEven => ("round_even(", ")", CALL),
             UnaryOp::Truncate => ("trunc(", ")", CALL),
             UnaryOp::Sign => ("signum(", ")", CALL),
             UnaryOp::Root => ("sqrt(", ")", CALL),

@@ -104,6 +104,7 @@ impl Node {
                     UnaryOp::Floor => f64::floor,
                     UnaryOp::Ceil => f64::ceil,
                     UnaryOp::Round => f64::round,
+                    UnaryOp::RoundEven => f64::round_ties_even,
                     UnaryOp::Truncate => |value| if value == 0.0 { 0.0 } else { value.trunc() },
                     UnaryOp::Root => f64::sqrt,
                     _ => |value| match value {

@@ -41,7 +41,15 @@ fn arithmetic_of_both_widths() {
     let mut calls: Vec<_> = operators.iter().map(|op| min(binary(*op, reg(0), reg(1)), DataType::Float64)).collect();
     let single_precision = convert(reg(1), Ty::F32);
     calls.extend(operators.iter().map(|op| min(binary(*op, reg(2), single_precision.clone()), DataType::Float32)));
-    let of_one = [UnaryOp::Negate, UnaryOp::Absolute, UnaryOp::Floor, UnaryOp::Ceil, UnaryOp::Round, UnaryOp::Truncate];
+    let of_one = [
+        UnaryOp::Negate,
+        UnaryOp::Absolute,
+        UnaryOp::Floor,
+        UnaryOp::Ceil,
+        UnaryOp::Round,
+        UnaryOp::RoundEven,
+        UnaryOp::Truncate,
+    ];
     for op in of_one.into_iter().chain([UnaryOp::Sign, UnaryOp::Root]) {
         calls.push(min(unary(op, reg(0)), DataType::Float64));
         calls.push(max(unary(op, reg(2)), DataType::Float32));

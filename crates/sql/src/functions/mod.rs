@@ -48,7 +48,7 @@ use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility, lit,
 };
 
 use crate::extension_types::ExtensionType;
@@ -282,6 +282,11 @@ fn own(name: &str) -> Result<Arc<ScalarUDF>> {
     static OWN: LazyLock<Vec<Arc<ScalarUDF>>> = LazyLock::new(|| functions().map(Arc::new).collect());
     let found = OWN.iter().find(|function| function.name() == name);
     found.cloned().ok_or_else(|| DataFusionError::Internal(format!("no function {name}")))
+}
+
+/// A double as a whole number, halves as the even one.
+pub(crate) fn rounded_even(double: Expr) -> Option<Expr> {
+    Some(own("round_even").ok()?.call(vec![double, lit(0_i64)]))
 }
 
 /// The text that bytes are in UTF-8.

@@ -504,6 +504,11 @@ impl<'a> Translator<'a> {
                 Ok(Device::Case(vec![(equal, null(&ty)?)], Box::new(self.translate(value)?)))
             }
             ("round", [value, digits @ ..]) => self.rounded(value, digits.first(), expr),
+            ("round_even", [value, Expr::Literal(ScalarValue::Int64(Some(0)), _)])
+                if self.data_type(value)? == DataType::Float64 =>
+            {
+                self.unary(UnaryOp::RoundEven, value)
+            }
             ("abs", [value]) => self.unary(UnaryOp::Absolute, value),
             ("floor" | "ceil" | "trunc" | "signum", [value]) => self.whole(function.name(), value, expr),
             _ => self.arithmetic(function, expr),

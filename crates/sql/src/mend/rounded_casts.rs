@@ -1,19 +1,45 @@
-//! Decimals that become integers are rounded, halves away from zero, as in PostgreSQL.
+//! Decimals that become integers are rounded, halves away from zero, and floats, halves to the even number, as in
+//! PostgreSQL and DuckDB.
 //!
 //! Arrow 59 cuts digits behind the point off in a cast to an integer, and rounds them in one to a decimal with fewer:
-//! so a cast to an integer goes by a decimal without any.
+//! so a cast of a decimal goes by one without any, and that of a float by `round_even`.
 //!
 //! The file goes once Arrow rounds them.
 
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType};
+use datafusion::common::ScalarValue;
 use datafusion::logical_expr::Expr;
 
 use super::conversion::Conversion;
+use crate::functions;
 
-/// The operand of a cast to an integer as a decimal without digits behind the point.
+/// The operand of a cast to an integer as a number without digits behind the point.
 pub(super) fn operand(cast: &Conversion) -> Option<Expr> {
-    let whole = whole(&cast.from).filter(|_| cast.to.is_integer())?;
-    Some(cast.cast(cast.operand.clone(), whole))
+    if !cast.to.is_integer() {
+        return None;
+    }
+    if cast.from.is_floating() {
+        let double = match &cast.from {
+            DataType::Float64 => cast.operand.clone(),
+            _ => cast.cast(cast.operand.clone(), DataType::Float64),
+        };
+        return if is_whole(cast.operand) { None } else { functions::rounded_even(double) };
+    }
+    Some(cast.cast(cast.operand.clone(), whole(&cast.from)?))
+}
+
+/// Functions whose floats are whole numbers.
+const WHOLE: [&str; 5] = ["ceil", "floor", "round", "round_even", "trunc"];
+
+/// Whether a float has no digits behind the point.
+fn is_whole(float: &Expr) -> bool {
+    let Expr::ScalarFunction(call) = float else { return false };
+    let is_plain = match call.args.get(1) {
+        None => true,
+        Some(Expr::Literal(digits, _)) => *digits == ScalarValue::Int64(Some(0)),
+        Some(_) => false,
+    };
+    is_plain && WHOLE.contains(&call.name())
 }
 
 /// The type of a decimal's whole part, which rounding may give a digit more; none where there is nothing to round. Wide

@@ -266,7 +266,7 @@ impl Generator {
             }
             (Ty::F64, 6) => {
                 let op =
-                    self.one_of(&[UnaryOp::Floor, UnaryOp::Ceil, UnaryOp::Round, UnaryOp::Truncate, UnaryOp::Sign]);
+                    self.one_of(&[UnaryOp::Floor, UnaryOp::Ceil, UnaryOp::Round, UnaryOp::RoundEven, UnaryOp::Sign]);
                 unary(op, self.expr(ty, registers, depth - 1))
             }
             (Ty::I128, 8) => unary(UnaryOp::Absolute, self.expr(ty, registers, depth - 1)),

@@ -50,6 +50,7 @@ impl Scalar {
             UnaryOp::Floor => value.floor(),
             UnaryOp::Ceil => value.ceil(),
             UnaryOp::Round => value.round(),
+            UnaryOp::RoundEven => value.round_ties_even(),
             UnaryOp::Truncate if value == 0.0 => 0.0,
             UnaryOp::Truncate => value.trunc(),
             UnaryOp::Sign if value == 0.0 => 0.0,
