@@ -51,7 +51,7 @@ class Warpcube:
         arguments = [
             program,
             "--device",
-            device,
+            "cpu" if device == "columns" else device,
             "--format",
             "arrow",
             "--continue-on-error",
@@ -63,6 +63,8 @@ class Warpcube:
         if device != "cpu":
             # Columns are loaded whatever that costs, and the footer tells what ran on the device.
             arguments += ["--timing", "--set", "warpcube.load_factor=1000000"]
+        if device == "columns":
+            arguments += ["--set", "warpcube.placement=columns"]
         self.on_device = 0
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self.messages}
         environment = dict(os.environ, RUST_BACKTRACE="0")
@@ -100,7 +102,7 @@ class Warpcube:
         finally:
             guard.cancel()
         said = self.said()
-        self.on_device += bool(re.search(r"\b[1-9]\d* % on the GPU", said))
+        self.on_device += bool(re.search(r"\b[1-9]\d* % on the GPU|CPU, columns", said))
         error = re.search(r"^error: stdin:\d+: (.*)", said, re.MULTILINE | re.DOTALL)
         if error:
             raise Failed(re.sub(r"\n\(.*\)$", "", error[1]))

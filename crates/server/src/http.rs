@@ -183,7 +183,7 @@ async fn ready(State(shared): State<Arc<Shared>>) -> Response {
         (false, false) => (true, None),
     };
     let status = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    let told = serde_json::json!({"ready": is_ready, "device_open": device.is_open(), "reason": reason});
+    let told = serde_json::json!({"ready": is_ready, "device_open": device.is_gpu_open(), "reason": reason});
     (status, [(CONTENT_TYPE, "application/json")], format!("{told}\n")).into_response()
 }
 

@@ -14,9 +14,10 @@ use crate::values::{Budget, DeviceChoice, Encoding};
 /// Holds the device that `warpcube.device` asks for.
 ///
 /// `auto` opens the first GPU when [`DeviceSlot::get`] is first called, since opening one costs some tenths of a
-/// second that a statement on the CPU need not pay; where that fails the reason is kept and the database stays on the
-/// CPU. `cuda` is opened when the database is, so that its error comes first. One thread at a time opens a device:
-/// [`DeviceSlot::get`] waits for it, all other functions take the device for one that is not open yet.
+/// second that a statement on the CPU need not pay; where that fails the reason is kept and the host takes its place,
+/// which keeps columns in its memory for the CPU. `cuda` is opened when the database is, so that its error comes first.
+/// One thread at a time opens a device: [`DeviceSlot::get`] waits for it, all other functions take the device for one
+/// that is not open yet.
 #[derive(Debug, Default)]
 pub struct DeviceSlot {
     slot: Mutex<Slot>,
@@ -27,6 +28,8 @@ pub struct DeviceSlot {
 #[derive(Debug, Default)]
 struct Slot {
     state: State,
+    /// Why there is no GPU, where that is known.
+    no_gpu: Option<String>,
     /// Whether a thread is within the driver; another device may have been chosen since.
     is_opening: bool,
 }
@@ -36,9 +39,9 @@ enum State {
     #[default]
     Unset,
     /// To be opened when asked for.
-    Closed(Cuda),
+    Closed(Wanted),
     Open(Device),
-    Absent(String),
+    Absent,
 }
 
 /// Marks that a thread opens a device; when it is dropped, waiting threads go on.
@@ -66,30 +69,42 @@ impl DeviceSlot {
     /// # Errors
     /// [`SqlError::Device`] where a particular device is asked for and cannot be opened; nothing is changed then.
     pub fn choose(&self, settings: &Settings) -> Result<()> {
-        let cuda = Cuda { budget: settings.database.device_memory, encodes: settings.encoding != Encoding::Plain };
-        let next = match settings.database.device {
-            DeviceChoice::Cpu => State::Absent("warpcube.device is 'cpu'".into()),
-            DeviceChoice::Auto => State::Closed(cuda),
+        let wanted = Wanted {
+            budget: settings.database.device_memory,
+            columns: settings.database.host_memory,
+            encodes: settings.encoding != Encoding::Plain,
+        };
+        let (next, no_gpu) = match settings.database.device {
+            DeviceChoice::Cpu => (wanted.host(), Some("warpcube.device is 'cpu'".into())),
+            DeviceChoice::Auto => (State::Closed(wanted), None),
             choice => {
                 let _opening = Opening::begin(self, &mut self.slot.lock());
-                State::Open(open(choice, cuda)?)
+                (State::Open(open(choice, wanted)?), None)
             }
         };
+        let mut slot = self.slot.lock();
+        slot.no_gpu = no_gpu;
+        let before = std::mem::replace(&mut slot.state, next);
+        drop(slot);
         // A device that is given up may wait for its compilers.
-        let _before = std::mem::replace(&mut self.slot.lock().state, next);
+        drop(before);
         Ok(())
     }
 
     /// Notes whether columns will be encoded, for a device that is yet to be opened.
     pub(crate) fn will_encode(&self, encodes: bool) {
-        if let State::Closed(cuda) = &mut self.slot.lock().state {
-            cuda.encodes = encodes;
+        if let State::Closed(wanted) = &mut self.slot.lock().state {
+            wanted.encodes = encodes;
         }
     }
 
     /// Takes up a device that the program opened itself, until the settings ask for another.
     pub fn take_up(&self, device: Device) {
-        let _before = std::mem::replace(&mut self.slot.lock().state, State::Open(device));
+        let mut slot = self.slot.lock();
+        slot.no_gpu = None;
+        let before = std::mem::replace(&mut slot.state, State::Open(device));
+        drop(slot);
+        drop(before);
     }
 
     /// Whether the device was lost: it answers nothing more in this process.
@@ -97,31 +112,41 @@ impl DeviceSlot {
         matches!(&self.slot.lock().state, State::Open(device) if device.is_lost())
     }
 
-    /// The device, opened now if it was not yet; none where the database runs on the CPU alone.
+    /// The device, opened now if it was not yet: a GPU, the emulated one or the host; none where the database runs over
+    /// files alone.
     pub fn get(&self) -> Option<Device> {
-        self.get_by(|cuda| cuda.open(0))
+        self.get_by(|wanted| wanted.open(0))
     }
 
-    fn get_by(&self, open: impl Fn(Cuda) -> warpcube_gpu::Result<Device>) -> Option<Device> {
+    /// The device if it runs kernels, opened now if it was not yet.
+    pub fn gpu(&self) -> Option<Device> {
+        self.get().filter(|device| device.info().runs_kernels)
+    }
+
+    fn get_by(&self, open: impl Fn(Wanted) -> warpcube_gpu::Result<Device>) -> Option<Device> {
         let mut slot = self.slot.lock();
         loop {
-            let cuda = match &slot.state {
+            let wanted = match &slot.state {
                 State::Open(device) => return Some(device.clone()),
-                State::Unset | State::Absent(_) => return None,
+                State::Unset | State::Absent => return None,
                 State::Closed(_) if slot.is_opening => {
                     self.opened.wait(&mut slot);
                     continue;
                 }
-                State::Closed(cuda) => *cuda,
+                State::Closed(wanted) => *wanted,
             };
             let opening = Opening::begin(self, &mut slot);
-            let opened = MutexGuard::unlocked(&mut slot, || std::panic::catch_unwind(AssertUnwindSafe(|| open(cuda))));
+            let opened =
+                MutexGuard::unlocked(&mut slot, || std::panic::catch_unwind(AssertUnwindSafe(|| open(wanted))));
             // Another device may have been chosen meanwhile, which this one does not replace.
-            if matches!(&slot.state, State::Closed(chosen) if chosen.budget == cuda.budget) {
-                slot.state = match opened {
-                    Ok(Ok(device)) => State::Open(device),
-                    Ok(Err(error)) => State::Absent(error.to_string()),
-                    Err(panic) => State::Absent(SqlError::of_panic(panic.as_ref()).to_string()),
+            if matches!(&slot.state, State::Closed(chosen) if chosen.budget == wanted.budget) {
+                let opened = match opened {
+                    Ok(opened) => opened.map_err(|error| error.to_string()),
+                    Err(panic) => Err(SqlError::of_panic(panic.as_ref()).to_string()),
+                };
+                (slot.state, slot.no_gpu) = match opened {
+                    Ok(device) => (State::Open(device), None),
+                    Err(reason) => (wanted.host(), Some(reason)),
                 };
             }
             MutexGuard::unlocked(&mut slot, || drop(opening));
@@ -135,8 +160,10 @@ impl DeviceSlot {
         self.opened.wait_while(&mut slot, |slot| slot.is_opening);
         match &slot.state {
             State::Open(device) => return Some(device.clone()),
-            State::Unset | State::Closed(_) => slot.state = State::Absent("the database is closed".into()),
-            State::Absent(_) => {}
+            State::Unset | State::Closed(_) => {
+                (slot.state, slot.no_gpu) = (State::Absent, Some("the database is closed".into()));
+            }
+            State::Absent => {}
         }
         None
     }
@@ -158,28 +185,51 @@ impl DeviceSlot {
 
     /// Whether a GPU is open or may be opened.
     pub fn has_gpu(&self) -> bool {
-        let is_open = matches!(&self.slot.lock().state, State::Open(device) if device.info().runs_kernels);
-        is_open || self.may_open()
+        self.is_gpu_open() || self.may_open()
     }
 
-    /// Why there is no device, where there is none.
-    pub fn reason(&self) -> Option<String> {
-        self.get().is_none().then(|| match &self.slot.lock().state {
-            State::Absent(reason) => reason.clone(),
-            _ => "no device was chosen".into(),
-        })
+    /// Whether a device that runs kernels is open.
+    pub fn is_gpu_open(&self) -> bool {
+        matches!(&self.slot.lock().state, State::Open(device) if device.info().runs_kernels)
+    }
+
+    /// Whether the device is the host.
+    pub(crate) fn is_host(&self) -> bool {
+        matches!(&self.slot.lock().state, State::Open(device) if !device.info().runs_kernels)
+    }
+
+    /// Why there is no GPU, where there is none.
+    pub fn no_gpu(&self) -> Option<String> {
+        let reason = || self.slot.lock().no_gpu.clone().unwrap_or_else(|| "no device was chosen".into());
+        self.gpu().is_none().then(reason)
     }
 }
 
-/// How a GPU is opened.
+/// How a device is opened.
 #[derive(Debug, Clone, Copy)]
-struct Cuda {
+struct Wanted {
+    /// Memory of a GPU.
     budget: Budget,
+    /// Memory of the host for columns, where there is no GPU.
+    columns: Budget,
     /// Whether columns will be encoded; the programs for it are compiled while the device opens.
     encodes: bool,
 }
 
-impl Cuda {
+impl Wanted {
+    /// The host, if it may keep columns.
+    fn host(self) -> State {
+        // A share of memory of an unknown size is nothing.
+        let memory = host_memory().unwrap_or(0);
+        match self.columns.bytes(memory).unwrap_or(memory / HOST_SHARE) {
+            0 => State::Absent,
+            bytes => {
+                let cores = std::thread::available_parallelism().map_or(1, usize::from);
+                State::Open(Device::host(cores, memory, bytes))
+            }
+        }
+    }
+
     fn open(self, ordinal: usize) -> warpcube_gpu::Result<Device> {
         let bytes = match self.budget {
             Budget::Auto => None,
@@ -191,22 +241,17 @@ impl Cuda {
     }
 }
 
-fn open(choice: DeviceChoice, cuda: Cuda) -> Result<Device> {
+fn open(choice: DeviceChoice, wanted: Wanted) -> Result<Device> {
     let opened = match choice {
-        DeviceChoice::Cuda(ordinal) => cuda.open(ordinal),
+        DeviceChoice::Cuda(ordinal) => wanted.open(ordinal),
         DeviceChoice::Emulated => {
             // The emulated device has no memory of its own to take a share of.
-            let bytes = cuda.budget.bytes(EMULATED_MEMORY).unwrap_or(EMULATED_MEMORY);
+            let bytes = wanted.budget.bytes(EMULATED_MEMORY).unwrap_or(EMULATED_MEMORY);
             let options = warpcube_gpu::EmulatorOptions::default();
             let memory_bytes = options.memory_bytes.max(bytes);
             Device::emulated(warpcube_gpu::EmulatorOptions { memory_bytes, ..options }, bytes)
         }
-        DeviceChoice::Columns => {
-            let cores = std::thread::available_parallelism().map_or(1, usize::from);
-            let memory = host_memory()?;
-            Ok(Device::host(cores, memory, cuda.budget.bytes(memory).unwrap_or(memory / HOST_SHARE)))
-        }
-        DeviceChoice::Auto | DeviceChoice::Cpu => cuda.open(0),
+        DeviceChoice::Auto | DeviceChoice::Cpu => wanted.open(0),
     };
     opened.map_err(|error| SqlError::Device { choice: choice.to_string(), reason: error.to_string() })
 }
@@ -257,9 +302,10 @@ mod tests {
     #[test]
     fn an_opening_that_panics_leaves_no_device_and_nobody_waiting() {
         let slot = auto();
-        assert!(slot.get_by(|_| panic!("a driver that is broken")).is_none());
-        assert!(slot.get().is_none() && slot.close().is_none());
-        assert!(slot.reason().is_some_and(|reason| reason.contains("a driver that is broken")));
+        let device = slot.get_by(|_| panic!("a driver that is broken"));
+        assert!(device.is_some_and(|device| !device.info().runs_kernels));
+        assert!(slot.gpu().is_none() && slot.is_host());
+        assert!(slot.no_gpu().is_some_and(|reason| reason.contains("a driver that is broken")));
     }
 
     #[test]
@@ -287,7 +333,8 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(50));
                 goes_on.send(()).unwrap();
                 closed.join().unwrap();
-                assert_eq!(opening.join().unwrap().is_some(), choice == DeviceChoice::Auto);
+                let opened = opening.join().unwrap().filter(|device| device.info().runs_kernels);
+                assert_eq!(opened.is_some(), choice == DeviceChoice::Auto);
             });
         }
     }
@@ -297,7 +344,7 @@ mod tests {
         let slot = auto();
         assert!(slot.is_closed() && slot.close().is_none());
         assert!(!slot.may_open() && slot.get().is_none());
-        assert_eq!(slot.reason().as_deref(), Some("the database is closed"));
+        assert_eq!(slot.no_gpu().as_deref(), Some("the database is closed"));
         let device = device();
         slot.take_up(device.clone());
         assert!(slot.close().is_some_and(|open| open.same(&device)) && slot.is_open());

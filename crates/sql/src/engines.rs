@@ -42,9 +42,17 @@ impl Engines {
         if self.device.is_open() { self.get() } else { None }
     }
 
-    /// Why there is no engine, where there is none.
-    pub(crate) fn reason(&self) -> Option<String> {
-        self.device.reason()
+    /// Why there is no GPU, where there is none.
+    pub(crate) fn no_gpu(&self) -> Option<String> {
+        self.device.no_gpu()
+    }
+
+    /// Why no columns are kept in host memory.
+    pub(crate) fn no_columns(&self) -> String {
+        match self.device.has_gpu() {
+            true => "the database has another device: warpcube.device = 'cpu' keeps columns in host memory".into(),
+            false => "warpcube.host_memory is 0".into(),
+        }
     }
 
     /// Whether the database's device was lost.
@@ -52,7 +60,7 @@ impl Engines {
         self.device.is_lost()
     }
 
-    /// The engine, or none where the database runs on the CPU alone.
+    /// The engine, or none where the database runs over files alone.
     pub(crate) fn get(&self) -> Option<Arc<Engine>> {
         let device = self.device.get()?;
         let mut engine = self.engine.lock();

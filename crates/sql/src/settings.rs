@@ -223,10 +223,10 @@ pub static SETTINGS: &[SettingInfo] = &[
     },
     SettingInfo {
         name: "warpcube.device",
-        expected: "'auto', 'cuda', 'cuda:N', 'cpu' or 'columns'",
+        expected: "'auto', 'cuda', 'cuda:N' or 'cpu'",
         description: "The device: 'auto' takes the first GPU and the CPU where there is none, 'cuda' and 'cuda:N' fail \
-                      without that GPU, 'cpu' never touches one. 'columns' is the CPU, which keeps columns encoded in \
-                      a quarter of the memory and scans them there.",
+                      without that GPU, 'cpu' never touches one. The CPU keeps columns encoded in host memory (see \
+                      warpcube.host_memory) and scans them there, or reads files (see warpcube.placement).",
         owner: Owner::Database,
         get: |s| s.database.device.to_string(),
         set: |s, v| v.parse().map(|value| s.database.device = value).ok(),
@@ -333,9 +333,10 @@ pub static SETTINGS: &[SettingInfo] = &[
     SettingInfo {
         name: "warpcube.host_memory",
         expected: BUDGET,
-        description: "Most host memory for encoded copies of columns that left the device, from which they come back \
-                      without being read from files; 'auto' is an eighth of the memory of the machine or its \
-                      container, '0' keeps none.",
+        description: "Most host memory for encoded columns: those that the CPU scans where there is no GPU, '0' reads \
+                      files alone; with a GPU copies of columns that left it, from which they come back without being \
+                      read from files, '0' keeps none. 'auto' is a quarter, or with a GPU an eighth, of the memory of \
+                      the machine or its container.",
         owner: Owner::Database,
         get: |s| s.database.host_memory.to_string(),
         set: |s, v| v.parse().map(|value| s.database.host_memory = value).ok(),
@@ -343,9 +344,8 @@ pub static SETTINGS: &[SettingInfo] = &[
     SettingInfo {
         name: "warpcube.load_factor",
         expected: "a number such as '0.8'",
-        description: "Under device and placement 'auto', a statement waits for columns to be brought to the device if \
-                      it is then estimated to take at most this many times as long as on the CPU; '0' loads by LOAD \
-                      TABLE alone.",
+        description: "Under placement 'auto', a statement waits for columns to be loaded if it is then estimated to \
+                      take at most this many times as long as on the CPU over files; '0' loads by LOAD TABLE alone.",
         owner: Owner::Connection,
         get: |s| s.load_factor.to_string(),
         set: |s, v| {
@@ -402,10 +402,11 @@ pub static SETTINGS: &[SettingInfo] = &[
     },
     SettingInfo {
         name: "warpcube.placement",
-        expected: "'auto', 'cuda' or 'cpu'",
-        description: "Where fragments run: 'auto' on the GPU where their columns are there or worth loading (see \
-                      warpcube.load_factor), 'cuda' on the GPU whenever it can run them, with an error where it then \
-                      fails or its data is not supported, 'cpu' on the CPU.",
+        expected: "'auto', 'cuda', 'columns' or 'files'",
+        description: "Where fragments run: 'auto' on the GPU, or without one over columns in host memory, where their \
+                      columns are there or worth loading (see warpcube.load_factor), 'cuda' on the GPU whenever it \
+                      can run them, with an error where it then fails or its data is not supported, 'columns' on the \
+                      CPU over columns, which are loaded for it, 'files' on the CPU over files and tables as they are.",
         owner: Owner::Connection,
         get: |s| s.placement.to_string(),
         set: |s, v| v.parse().map(|value| s.placement = value).ok(),

@@ -59,10 +59,8 @@ pub enum DeviceChoice {
     Auto,
     /// GPU of that number, or an error.
     Cuda(usize),
-    /// Never a GPU.
+    /// Never a GPU: the CPU over columns in host memory, and over files.
     Cpu,
-    /// The CPU over columns in host memory, and over files.
-    Columns,
     /// The emulated device of the tests.
     Emulated,
 }
@@ -74,7 +72,6 @@ impl FromStr for DeviceChoice {
         match text.to_lowercase().as_str() {
             "auto" => Ok(DeviceChoice::Auto),
             "cpu" => Ok(DeviceChoice::Cpu),
-            "columns" => Ok(DeviceChoice::Columns),
             "emulated" => Ok(DeviceChoice::Emulated),
             "cuda" | "gpu" => Ok(DeviceChoice::Cuda(0)),
             other => {
@@ -92,7 +89,6 @@ impl fmt::Display for DeviceChoice {
             DeviceChoice::Cuda(0) => f.write_str("cuda"),
             DeviceChoice::Cuda(ordinal) => write!(f, "cuda:{ordinal}"),
             DeviceChoice::Cpu => f.write_str("cpu"),
-            DeviceChoice::Columns => f.write_str("columns"),
             DeviceChoice::Emulated => f.write_str("emulated"),
         }
     }
@@ -135,8 +131,10 @@ words! {
         Auto = "auto",
         /// On the GPU; what cannot run there is an error.
         Cuda = "cuda",
-        /// On the CPU.
-        Cpu = "cpu",
+        /// On the CPU over columns in host memory, which are loaded for it.
+        Columns = "columns",
+        /// On the CPU over files and tables as they are.
+        Files = "files",
     }
 }
 

@@ -70,7 +70,7 @@ impl CubeQuery {
         runs: u32,
         targets_max: Option<u64>,
     ) -> CubeQuery {
-        let (device, targets_max) = (opened.connection.database().device().get(), targets_max.unwrap_or(TARGETS_MAX));
+        let (device, targets_max) = (opened.connection.database().device().gpu(), targets_max.unwrap_or(TARGETS_MAX));
         CubeQuery { opened, device, query, algorithms, runs, targets_max, reference: None }
     }
 }
@@ -200,7 +200,7 @@ struct Asked {
 impl CrossTabs {
     /// So many cross-tabs of at most 10,000 cells, or as many as named.
     pub fn new(opened: Opened, count: u32, seed: u64, cells_max: Option<u64>) -> CrossTabs {
-        let (device, cells_max) = (opened.connection.database().device().get(), cells_max.unwrap_or(10_000));
+        let (device, cells_max) = (opened.connection.database().device().gpu(), cells_max.unwrap_or(10_000));
         CrossTabs { opened, device, count, seed, cells_max, asked: Vec::new() }
     }
 

@@ -196,7 +196,7 @@ pub(super) async fn case(
     baseline: Option<&Baseline>,
 ) -> Result<(Measured, Rival), Failure> {
     let mut rival = Rival::default();
-    let beside = baseline.filter(|_| connection.database().device().get().is_none());
+    let beside = baseline.filter(|_| connection.database().device().gpu().is_none());
     if let Some(baseline) = baseline {
         rival.run(baseline, query).await?;
     }
@@ -206,7 +206,7 @@ pub(super) async fn case(
     let mut last = first.clone();
     let mut warm = Vec::with_capacity(runs);
     let mut device = Vec::with_capacity(runs);
-    let asked = || connection.database().device().get().map(|device| device.pool().usage().driver_allocations);
+    let asked = || connection.database().device().gpu().map(|device| device.pool().usage().driver_allocations);
     let asked_before = asked();
     for _ in 0..runs {
         let (rows, summary, time) = run(connection, &query.name, &query.sql).await?;
@@ -227,7 +227,7 @@ pub(super) async fn case(
     let device = Some(median(device)).filter(|time| *time > Duration::ZERO).map(milliseconds);
     let bytes = Some(last.device_bytes).filter(|bytes| *bytes > 0);
     let bandwidth =
-        connection.database().device().get().map(|device| device.info().peak_bandwidth).filter(|peak| *peak > 0.0);
+        connection.database().device().gpu().map(|device| device.info().peak_bandwidth).filter(|peak| *peak > 0.0);
     let floor = bytes.zip(bandwidth).map(|(bytes, peak)| bytes as f64 / peak * 1e3);
     let cold = (first.compile > Duration::ZERO).then(|| milliseconds(first_time.saturating_sub(first.loading)));
     let warm = Sample::of(&warm.into_iter().map(milliseconds).collect::<Vec<_>>());
@@ -244,7 +244,7 @@ pub(super) async fn case(
         ("bytes", bytes.map(Into::into)),
         ("floor_ms", floor.map(Into::into)),
         ("share_of_peak", floor.zip(device).map(|(floor, device)| (floor / device).into())),
-        ("gpu_share", last.gpu_share().filter(|_| connection.database().device().get().is_some()).map(Into::into)),
+        ("gpu_share", last.gpu_share().filter(|_| connection.database().device().gpu().is_some()).map(Into::into)),
     ];
     let mut result = Case::new(&query.name, Value::Null);
     figures.into_iter().for_each(|(figure, value)| value.into_iter().for_each(|value| result.put(figure, value)));

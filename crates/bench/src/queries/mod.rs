@@ -79,7 +79,7 @@ impl Benchmark {
 impl Queries {
     /// A benchmark over a connection, whose work is done on these threads.
     pub fn new(benchmark: Benchmark, arguments: QueryArgs, connection: Connection, threads: Handle) -> Queries {
-        let (device, connection) = (connection.database().device().get(), Arc::new(connection));
+        let (device, connection) = (connection.database().device().gpu(), Arc::new(connection));
         Queries {
             benchmark,
             arguments,
@@ -252,8 +252,8 @@ impl Suite for Queries {
 
     fn title(&self) -> Option<String> {
         let reason = match self.connection.settings().placement {
-            Placement::Cpu => Some("warpcube.placement is 'cpu'".to_string()),
-            _ => self.connection.database().device().reason(),
+            Placement::Files => Some("warpcube.placement is 'files'".to_string()),
+            _ => self.connection.database().device().no_gpu(),
         };
         match reason {
             Some(reason) => Some(format!("{} on CPU ({reason})", self.benchmark.name)),

@@ -203,7 +203,8 @@ impl Residency {
             }
             Some(Victim::Column(victim)) => victim,
         };
-        let wanted = !has_copy && column.bytes() <= host_bytes;
+        // Columns of the host have no copies there.
+        let wanted = !has_copy && self.device.info().runs_kernels && column.bytes() <= host_bytes;
         // The statement itself reports a failed device.
         let copy = wanted.then(|| HostColumn::save(&self.device, &column).ok()).flatten();
         drop(column);

@@ -52,6 +52,11 @@ impl Engine {
         self.residency.device()
     }
 
+    /// Whether the device runs kernels: a GPU or an emulated one, and not the host.
+    pub fn runs_kernels(&self) -> bool {
+        self.device().info().runs_kernels
+    }
+
     /// Why no bindings of a top-k of `rows` rows would run, as far as its algorithm alone tells.
     pub fn refusal(&self, top: &TopK, rows: u64) -> Option<String> {
         let k = top.k.filter(|k| *k <= rows)?;

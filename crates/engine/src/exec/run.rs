@@ -76,7 +76,7 @@ impl Engine {
         requests: &[TableRequest],
         options: &RunOptions,
     ) -> Result<(RecordBatch, RunReport)> {
-        if !self.device().info().runs_kernels {
+        if !self.runs_kernels() {
             return self.run_on_host(fragment, requests, options);
         }
         let mut guesses = cache.guesses(options.group_slots.unwrap_or(self.tuning.group_slots));

@@ -179,9 +179,9 @@ impl Connection {
 
     fn device_tables_for(&self, statement: &'static str) -> Result<&EngineTables> {
         let shared = &self.inner.database.shared;
-        match shared.device.reason() {
-            None => Ok(&shared.tables),
-            Some(reason) => Err(SqlError::NoDevice { statement, reason }),
+        match shared.device.get() {
+            Some(_) => Ok(&shared.tables),
+            None => Err(SqlError::NoDevice { statement, reason: shared.device.no_gpu().unwrap_or_default() }),
         }
     }
 

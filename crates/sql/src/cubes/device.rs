@@ -29,7 +29,7 @@ pub(super) struct OnDevice {
 impl CubeDevice<'_> {
     /// The aggregation, whose device is opened for it; nothing if there is none.
     fn opened(&self) -> Option<Arc<DeviceAggregation>> {
-        let engine = self.engines.get().filter(|engine| engine.device().info().runs_kernels)?;
+        let engine = self.engines.get().filter(|engine| engine.runs_kernels())?;
         let open = self.open;
         let mut on_device = open.device.lock();
         if let Some(known) = on_device.as_ref().filter(|known| known.engine.as_ptr() == Arc::as_ptr(&engine)) {
@@ -48,7 +48,7 @@ impl CubeDevice<'_> {
     }
 
     fn no_device(&self) -> String {
-        self.engines.reason().unwrap_or_else(|| "there is no device".into())
+        self.engines.no_gpu().unwrap_or_else(|| "there is no device".into())
     }
 }
 

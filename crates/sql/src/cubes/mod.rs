@@ -315,12 +315,12 @@ impl Cubes {
         let chooses = settings.placement == Placement::Auto && !is_named;
         let engines = &*self.engines;
         let there = match settings.placement {
-            Placement::Cpu => return Ok(None),
+            Placement::Columns | Placement::Files => return Ok(None),
             Placement::Auto if chooses && engines.is_lost() => return Ok(None),
             Placement::Auto if chooses => {
-                engines.opened().is_some_and(|engine| runs_kernels(&engine)) || engines.may_open()
+                engines.opened().is_some_and(|engine| engine.runs_kernels()) || engines.may_open()
             }
-            _ => engines.get().is_some_and(|engine| runs_kernels(&engine)),
+            _ => engines.get().is_some_and(|engine| engine.runs_kernels()),
         };
         match (there, settings.placement) {
             (true, _) => Ok(Some(CubeDevice { engines, open, chooses })),
@@ -330,7 +330,7 @@ impl Cubes {
                     Placement::Cuda => "a cube under placement cuda",
                     _ => "an algorithm of a device",
                 };
-                Err(SqlError::NoDevice { statement, reason: engines.reason().unwrap_or_default() })
+                Err(SqlError::NoDevice { statement, reason: engines.no_gpu().unwrap_or_default() })
             }
         }
     }
@@ -374,9 +374,4 @@ pub(crate) fn of_cube(error: CubeError) -> SqlError {
         CubeError::Aggregate(AggregateError::AreaTooLarge { .. }) => SqlError::CubeArea(error.to_string()),
         other => SqlError::CubeCells(other.to_string()),
     }
-}
-
-/// Whether a device runs kernels; the host has no algorithm of its own here.
-fn runs_kernels(engine: &warpcube_engine::Engine) -> bool {
-    engine.device().info().runs_kernels
 }

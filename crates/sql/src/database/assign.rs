@@ -118,8 +118,13 @@ impl Database {
         runtime: Arc<RuntimeEnv>,
     ) -> Result<Arc<RuntimeEnv>> {
         let now = &after.database;
-        if before.device != now.device || before.device_memory != now.device_memory {
-            self.shared.device.choose(after)?;
+        let device = &self.shared.device;
+        let has_other_budget = match device.is_host() {
+            true => before.host_memory != now.host_memory,
+            false => before.device_memory != now.device_memory,
+        };
+        if before.device != now.device || has_other_budget {
+            device.choose(after)?;
             self.shared.cubes.leave_device();
         }
         if before.allowed_paths != now.allowed_paths {

@@ -17,7 +17,9 @@ impl Database {
     /// connections begin with may use it: for programs that go on to run statements, and are idle now. No statement
     /// waits for it that does not use it. [`DeviceSlot::close`] waits for the thread.
     pub fn open_device_in_background(&self) {
-        if self.shared.start.settings.placement != Placement::Cpu && self.shared.device.may_open() {
+        if matches!(self.shared.start.settings.placement, Placement::Auto | Placement::Cuda)
+            && self.shared.device.may_open()
+        {
             let device = self.shared.device.clone();
             // Without a thread the first statement that uses the device opens it.
             _ = std::thread::Builder::new().name("open".into()).spawn(move || device.get());

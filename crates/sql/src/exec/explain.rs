@@ -168,7 +168,7 @@ pub(crate) fn of_plan(
 
 /// Where fragments run.
 fn place_of(engine: Option<&Arc<Engine>>) -> Place {
-    match engine.is_some_and(|engine| !engine.device().info().runs_kernels) {
+    match engine.is_some_and(|engine| !engine.runs_kernels()) {
         true => Place::Columns,
         false => Place::Gpu,
     }

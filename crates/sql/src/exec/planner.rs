@@ -119,22 +119,33 @@ impl DevicePlanner {
         // Opening the device takes some tenths of a second, which a statement that stays on the CPU need not pay.
         let waits = auto && self.context.engines.may_open();
         let engine = if waits { None } else { self.context.engines.get() };
-        let is_required = settings.placement == Placement::Cuda && !matches!(**plan, LogicalPlan::Explain(_));
-        if settings.placement == Placement::Cpu || engine.is_none() && !waits && !is_required {
+        let is_required = match settings.placement {
+            Placement::Auto | Placement::Files => false,
+            Placement::Cuda | Placement::Columns => !matches!(**plan, LogicalPlan::Explain(_)),
+        };
+        let engine = match settings.placement {
+            Placement::Auto => engine,
+            Placement::Files => None,
+            Placement::Cuda => engine.filter(|engine| engine.runs_kernels()),
+            Placement::Columns => engine.filter(|engine| !engine.runs_kernels()),
+        };
+        if engine.is_none() && !waits && !is_required {
             return self.told_with_gpu(as_it_is()?, plan, state, &settings).await;
         }
         let is_absent = engine.is_none();
+        let is_over_columns = engine.as_ref().is_some_and(|engine| !engine.runs_kernels());
         // Under placement `cuda` a lost device is an error: the statement goes on to the device and fails there.
         if self.context.engines.is_lost() && settings.placement != Placement::Cuda {
             let refused = Refused { what: describe(plan, "statement"), reason: LOST.into() };
             return Ok(Planned { refused: vec![refused], ..as_it_is()? });
         }
         let mut facts = self.facts(plan, state, &settings).await?;
-        // Under a device that is named, columns are loaded whatever the estimate.
-        let is_named = matches!(settings.database.device, DeviceChoice::Cuda(_) | DeviceChoice::Columns);
+        // Under a device or place that is named, columns are loaded whatever the estimate.
+        let is_named = !auto || matches!(settings.database.device, DeviceChoice::Cuda(_));
         let factor = (!is_named).then_some(settings.load_factor);
         let loads = (load_threads(&settings), settings.encoding != Encoding::Plain, settings.dictionary_limit);
-        let placing = auto.then(|| Arc::new(Placing::new(&self.context.ledger, engine, loads, factor)));
+        let placing = (settings.placement != Placement::Cuda)
+            .then(|| Arc::new(Placing::new(&self.context.ledger, engine, loads, factor)));
         facts.placer = placing.clone().map(|placing| placing as Arc<dyn Placer>);
         let mut refused = Vec::new();
         let mut lowered = tracing::info_span!("lower").in_scope(|| lower(plan, &mut facts, &mut refused))?;
@@ -149,8 +160,12 @@ impl DevicePlanner {
         if is_required && is_absent {
             return match has_device_node(&lowered)? {
                 true => {
-                    let reason = self.context.engines.reason().unwrap_or_default();
-                    Err(crate::error::SqlError::NoDevice { statement: "warpcube.placement = 'cuda'", reason }.into())
+                    let engines = &self.context.engines;
+                    let (statement, reason) = match settings.placement {
+                        Placement::Columns => ("warpcube.placement = 'columns'", engines.no_columns()),
+                        _ => ("warpcube.placement = 'cuda'", engines.no_gpu().unwrap_or_default()),
+                    };
+                    Err(crate::error::SqlError::NoDevice { statement, reason }.into())
                 }
                 false => as_it_is(),
             };
@@ -162,7 +177,7 @@ impl DevicePlanner {
         let declined = placing.map(|placing| placing.take_declined()).unwrap_or_default();
         let operators = OnceLock::new();
         let host_operators = host_operators(&lowered)?;
-        Ok(Planned {
+        let planned = Planned {
             host_operators,
             plan: lowered,
             refused,
@@ -171,7 +186,8 @@ impl DevicePlanner {
             types: Vec::new(),
             basis,
             operators,
-        })
+        };
+        if is_over_columns { self.told_with_gpu(planned, plan, state, &settings).await } else { Ok(planned) }
     }
 
     /// What is known of a plan's tables and of the settings that it is lowered under.
@@ -285,9 +301,13 @@ impl DevicePlanner {
         let plan = physical.into_plan();
         let settings = state.config_options().extensions.get::<Settings>().cloned().unwrap_or_default();
         let (engine, no_device) = match settings.placement {
-            Placement::Cpu => (None, Some("warpcube.placement is 'cpu'".to_string())),
+            Placement::Files => (None, Some("warpcube.placement is 'files'".to_string())),
             _ if self.context.engines.may_open() && !has_device_node(&planned.plan)? => (None, None),
-            _ => (self.context.engines.get(), self.context.engines.reason()),
+            _ => {
+                let engine = self.context.engines.get();
+                let no_device = engine.is_none().then(|| self.context.engines.no_gpu()).flatten();
+                (engine, no_device)
+            }
         };
         let notes = match explained {
             Explained::Plan => {

@@ -245,7 +245,7 @@ impl Work {
         report.add_load(&run.loaded);
         report.add_phase(Phase::Bind, run.bind);
         let rows = self.exec.lowered.tables.iter().filter_map(|table| table.rows).sum();
-        if self.exec.engine.as_ref().is_some_and(|engine| !engine.device().info().runs_kernels) {
+        if self.exec.engine.as_ref().is_some_and(|engine| !engine.runs_kernels()) {
             report.add_host_rows(rows);
             report.add_host_operators(self.exec.operators);
             let what = self.exec.lowered.what.clone();

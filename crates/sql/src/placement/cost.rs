@@ -1,4 +1,4 @@
-//! What a fragment costs on the GPU and on the CPU, in seconds, from counts alone.
+//! What a fragment costs on the device and on the CPU over files, in seconds, from counts alone.
 //!
 //! The constants are measured: those of loading and of the CPU a core, from the two benchmarks' tables; those of the
 //! GPU on one H200. They are good to a factor of two or so, which is what a choice between milliseconds and seconds
@@ -112,6 +112,8 @@ pub(crate) struct Machine {
 /// Estimated seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Costs {
+    /// Whether the device is the host.
+    pub(crate) host: bool,
     /// Opening the device.
     pub(crate) open: f64,
     /// Decoding, encoding and transferring columns that are not there.
@@ -120,7 +122,7 @@ pub(crate) struct Costs {
     pub(crate) compile: f64,
     /// Running them and reading the result.
     pub(crate) run: f64,
-    /// The same plan on the CPU.
+    /// The same plan on the CPU over files.
     pub(crate) cpu: f64,
 }
 
@@ -152,6 +154,8 @@ const WINDOW_NS: f64 = 100.0;
 /// A run over columns in host memory: what each takes, and the share of the time that it takes over files.
 const HOST_FIXED_SECONDS: f64 = 0.0002;
 const HOST_TIME: f64 = 0.2;
+/// Less time over files than this pays for no load into host memory.
+const HOST_WORTH_SECONDS: f64 = 0.005;
 /// Share of the CPU's time that a load may take to count as none.
 const SLIGHT_LOAD: f64 = 0.05;
 /// Rows of a row group, as most writers cut them.
@@ -168,15 +172,17 @@ impl Costs {
             passes.iter().map(|pass| (pass.cpu_ns(), pass.merge_ns())).unzip();
         let cpu = CPU_FIXED_SECONDS + (shared.iter().sum::<f64>() / cores + merging.iter().sum::<f64>()) / 1e9;
         if machine.emulated {
-            return Costs { open: 0.0, load: 0.0, compile: 0.0, run: cpu / 2.0, cpu };
+            return Costs { host: false, open: 0.0, load: 0.0, compile: 0.0, run: cpu / 2.0, cpu };
         }
         let load: f64 = passes.iter().map(|pass| pass.load_seconds(cores)).sum();
         if machine.host {
-            return Costs { open: 0.0, load, compile: 0.0, run: HOST_FIXED_SECONDS + cpu * HOST_TIME, cpu };
+            let run = HOST_FIXED_SECONDS + cpu * HOST_TIME;
+            return Costs { host: true, open: 0.0, load, compile: 0.0, run, cpu };
         }
         let load = if machine.encoders_missing && load > 0.0 { load.max(ENCODERS_SECONDS) } else { load };
         let bytes: f64 = passes.iter().map(PassWork::device_bytes).sum();
         Costs {
+            host: false,
             open: if machine.open { 0.0 } else { OPEN_SECONDS },
             load,
             compile: COMPILE_SECONDS + COMPILE_PASS_SECONDS * passes.len() as f64,
@@ -187,9 +193,27 @@ impl Costs {
         }
     }
 
-    /// Seconds on the GPU, all that has to be done first included.
-    pub(crate) fn gpu(&self) -> f64 {
+    /// Seconds on the device, all that has to be done first included.
+    pub(crate) fn device(&self) -> f64 {
         self.open + self.load + self.compile + self.run
+    }
+
+    /// Whether columns may be loaded for it: into host memory not for a few milliseconds.
+    pub(crate) fn is_worth_a_load(&self) -> bool {
+        !self.host || self.cpu >= HOST_WORTH_SECONDS
+    }
+
+    /// Why the CPU over files, with both figures.
+    pub(crate) fn reason(&self) -> String {
+        let parts = [("opening it", self.open), ("loading", self.load), ("compiling", self.compile)];
+        let parts = parts.iter().filter(|(_, seconds)| *seconds > 0.0);
+        let parts: Vec<String> = parts.map(|(what, seconds)| format!("{} {what}", time(*seconds))).collect();
+        let details = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
+        let (files, device) = (time(self.cpu), time(self.device()));
+        match self.host {
+            true => format!("estimated cheaper over files: {files} there, {device} over columns{details}"),
+            false => format!("estimated cheaper on the CPU: {files} there, {device} on the GPU{details}"),
+        }
     }
 
     /// Whether what is missing on the device comes in next to no time, measured by what the CPU would take. Not on the
@@ -206,6 +230,13 @@ impl Costs {
     /// Most groups of so many columns that are worth bringing back: as many as take the CPU's time.
     pub(crate) fn groups_max(&self, columns: usize) -> u64 {
         ((self.cpu * 1e9 / row_ns(columns)) as u64).max(GROUPS_MAX_MIN)
+    }
+}
+
+fn time(seconds: f64) -> String {
+    match seconds < 1.0 {
+        true => format!("{:.1} ms", seconds * 1e3),
+        false => format!("{seconds:.1} s"),
     }
 }
 
@@ -339,6 +370,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_reason_holds_both_figures() {
+        let costs = Costs { host: false, open: 0.4, load: 0.15, compile: 0.25, run: 0.001, cpu: 0.2 };
+        let expected = "estimated cheaper on the CPU: 200.0 ms there, 801.0 ms on the GPU (400.0 ms opening it, \
+                        150.0 ms loading, 250.0 ms compiling)";
+        assert_eq!(costs.reason(), expected);
+        let columns = Costs { host: true, open: 0.0, load: 2.5, compile: 0.0, run: 0.5, cpu: 2.0 };
+        let expected = "estimated cheaper over files: 2.0 s there, 3.0 s over columns (2.5 s loading)";
+        assert_eq!(columns.reason(), expected);
+    }
+
+    #[test]
+    fn nothing_is_loaded_into_host_memory_for_a_few_milliseconds() {
+        let host = Machine { host: true, ..SIXTEEN };
+        let costs = |rows, machine| Costs::of(&[pass(rows, &numbers(3, Location::Source), 0, SUM)], machine);
+        assert!(!costs(5_000, host).is_worth_a_load() && costs(5_000, SIXTEEN).is_worth_a_load());
+        assert!(costs(100_000_000, host).is_worth_a_load());
+    }
+
+    #[test]
     fn few_values_are_met_by_many_rows_and_many_by_as_many_rows() {
         assert_eq!(values_met(1000, 5000, 0), 1000);
         assert_eq!(values_met(1000, 1 << 20, 2), 1000);
@@ -366,7 +416,7 @@ mod tests {
         let costs = Costs::of(&[pass(120_000_000, &numbers(4, Location::Source), 3, SUM)], SIXTEEN);
         assert!((0.2..0.8).contains(&costs.cpu), "{costs:?}");
         assert!((0.05..0.3).contains(&costs.load), "{costs:?}");
-        assert!(costs.gpu() > costs.load && costs.open == 0.0);
+        assert!(costs.device() > costs.load && costs.open == 0.0);
     }
 
     #[test]
@@ -418,7 +468,7 @@ mod tests {
     #[test]
     fn small_tables_are_cheaper_on_the_cpu() {
         let costs = Costs::of(&[pass(5_000, &numbers(3, Location::Source), 0, SUM)], SIXTEEN);
-        assert!(costs.cpu < 0.003 && costs.gpu() > 10.0 * costs.cpu, "{costs:?}");
+        assert!(costs.cpu < 0.003 && costs.device() > 10.0 * costs.cpu, "{costs:?}");
     }
 
     #[test]
@@ -436,7 +486,7 @@ mod tests {
     fn a_device_that_is_closed_has_to_be_opened() {
         let passes = [pass(1_000_000, &numbers(2, Location::Source), 0, SUM)];
         let (open, closed) = (Costs::of(&passes, SIXTEEN), Costs::of(&passes, Machine { open: false, ..SIXTEEN }));
-        assert!((closed.gpu() - open.gpu() - OPEN_SECONDS).abs() < 1e-9 && closed.cpu == open.cpu);
+        assert!((closed.device() - open.device() - OPEN_SECONDS).abs() < 1e-9 && closed.cpu == open.cpu);
     }
 
     #[test]
@@ -456,13 +506,13 @@ mod tests {
     fn the_emulated_device_is_twice_as_fast_as_the_cpu() {
         let emulated = Machine { emulated: true, host: false, open: false, encoders_missing: true, cores: 2 };
         let costs = Costs::of(&[pass(1_000, &numbers(2, Location::Source), 1, SinkWork::Build)], emulated);
-        assert_eq!(costs.gpu(), costs.cpu / 2.0);
+        assert_eq!(costs.device(), costs.cpu / 2.0);
     }
 
     #[test]
     fn the_more_the_cpu_takes_the_more_groups_pay() {
         // TPC-H 18 at scale 10 has 15 million groups; the CPU takes 1.3 s.
-        let cpu = |cpu| Costs { open: 0.0, load: 0.0, compile: 0.0, run: 0.0, cpu };
+        let cpu = |cpu| Costs { host: false, open: 0.0, load: 0.0, compile: 0.0, run: 0.0, cpu };
         assert!(cpu(1.3).groups_max(2) < 20_000_000);
         assert!(cpu(1.3).groups_max(2) > 1_500_000);
         assert_eq!(cpu(0.0).groups_max(2), GROUPS_MAX_MIN);

@@ -1,11 +1,14 @@
-//! Where a fragment runs under placement `auto`, by three rules.
+//! Where a fragment runs under placement `auto`, by three rules. The device is a GPU or, without one, the host, which
+//! keeps columns in its memory for the CPU.
 //!
-//! 1. All its columns are on the device, or the rest is estimated to come in a twentieth of the CPU's time: the GPU.
+//! 1. All its columns are on the device, or the rest is estimated to come in a twentieth of the CPU's time: the device.
 //!    (Kernels that are missing are compiled while the CPU begins, see `exec/work.rs`.)
-//! 2. The GPU's time, with opening the device, loading and compiling, is estimated ([`cost`]) at no more than
-//!    `warpcube.load_factor` times the CPU's: the GPU; the statement waits for the load.
-//! 3. Otherwise the CPU. The second statement that asks for the same columns has them loaded in the background, when
-//!    it is over ([`BackgroundLoads`]).
+//! 2. The device's time, with opening it, loading and compiling, is estimated ([`cost`]) at no more than
+//!    `warpcube.load_factor` times the CPU's: the device; the statement waits for the load.
+//! 3. Otherwise the CPU over files. The second statement that asks for the same columns has them loaded in the
+//!    background, when it is over ([`BackgroundLoads`]).
+//!
+//! For what takes the CPU a few milliseconds over files nothing is loaded into host memory.
 //!
 //! A result of more groups than pay to bring back is computed on the CPU: by rule 3 where their number is a guess, and
 //! without a load where it is known. So are the rows of a join where bringing them back is estimated to take longer
@@ -154,7 +157,7 @@ impl Placing {
         let mut passes = self.passes(lowered);
         passes.last_mut()?.passing = Some(rows as u64);
         let costs = Costs::of(&passes, self.machine(&passes));
-        (!costs.rows_pay()).then(|| reason(&costs))
+        (!costs.rows_pay()).then(|| costs.reason())
     }
 
     /// Groups that the result of grouping a table by columns of it is expected to have, by the column with the most
@@ -264,15 +267,19 @@ impl Placer for Placing {
             return Err(format!("a sort of {all} rows, more than pay to bring back"));
         }
         if lowered.gives_rows() && !costs.rows_pay() {
-            return Err(reason(&costs));
+            return Err(costs.reason());
         }
         let is_there = self.engine.is_some() && missing.is_empty();
         if lowered.looks_up() && !is_there {
             self.declined.lock().push(Declined { missing, load: None });
             return Err("rows of a table whose columns are not on the device".into());
         }
+        if !is_there && !costs.is_worth_a_load() {
+            self.declined.lock().push(Declined { missing, load: None });
+            return Err("a few milliseconds over files, for which no columns are loaded".into());
+        }
         let is_under_way = self.ledger.is_under_way(&lowered.identity);
-        let pays = costs.gpu() <= factor * costs.cpu || factor > 0.0 && costs.load_is_slight();
+        let pays = costs.device() <= factor * costs.cpu || factor > 0.0 && costs.load_is_slight();
         if is_there || !is_under_way && !too_many && pays {
             return Ok(lowered);
         }
@@ -281,7 +288,7 @@ impl Placer for Placing {
         let load = begins.then(|| BackgroundLoad { lowered: Arc::new(lowered), columns: missing.clone() });
         let remark = if is_under_way || begins { ", where it comes in the background" } else { "" };
         self.declined.lock().push(Declined { missing, load });
-        Err(reason(&costs) + remark)
+        Err(costs.reason() + remark)
     }
 }
 
@@ -322,36 +329,5 @@ fn source_kind(info: &TableInfo) -> SourceKind {
         Some(extension) if extension == "parquet" => SourceKind::Parquet,
         None if info.provider.is::<MemoryTable>() => SourceKind::Memory,
         _ => SourceKind::Text,
-    }
-}
-
-/// Why the CPU, with both figures.
-fn reason(costs: &Costs) -> Reason {
-    let parts = [("opening it", costs.open), ("loading", costs.load), ("compiling", costs.compile)];
-    let parts = parts.iter().filter(|(_, seconds)| *seconds > 0.0);
-    let parts: Vec<String> = parts.map(|(what, seconds)| format!("{} {what}", time(*seconds))).collect();
-    let details = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
-    format!("estimated cheaper on the CPU: {} there, {} on the GPU{details}", time(costs.cpu), time(costs.gpu()))
-}
-
-fn time(seconds: f64) -> String {
-    match seconds < 1.0 {
-        true => format!("{:.1} ms", seconds * 1e3),
-        false => format!("{seconds:.1} s"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_reason_holds_both_figures() {
-        let costs = Costs { open: 0.4, load: 0.15, compile: 0.25, run: 0.001, cpu: 0.2 };
-        let expected = "estimated cheaper on the CPU: 200.0 ms there, 801.0 ms on the GPU (400.0 ms opening it, \
-                        150.0 ms loading, 250.0 ms compiling)";
-        assert_eq!(reason(&costs), expected);
-        let emulated = Costs { open: 0.0, load: 0.0, compile: 0.0, run: 2.0, cpu: 2.0 };
-        assert_eq!(reason(&emulated), "estimated cheaper on the CPU: 2.0 s there, 2.0 s on the GPU");
     }
 }

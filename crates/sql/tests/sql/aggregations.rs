@@ -110,7 +110,7 @@ async fn states_past_memory_are_of_several_lots() {
                sum(value) AS s, min(value) AS l FROM generate_series(1, 120000) \
                GROUP BY CUBE (value % 30011, value % 7, value % 3))";
     let session = |limit: &str| {
-        let options = DatabaseOptions::new().with("warpcube.device", "cpu").with("warpcube.memory_limit", limit);
+        let options = DatabaseOptions::new().with("warpcube.placement", "files").with("warpcube.memory_limit", limit);
         Database::open(options.with("warpcube.target_partitions", "2")).unwrap().connect()
     };
     let whole = session("auto");

@@ -243,7 +243,7 @@ async fn all_say(create: &str, sql: &str, expected: &str) {
             let found = error(&session, sql).await;
             assert!(found.starts_with(expected), "{sql}\n{found}\n{expected}");
         }
-        if session.database().device().get().is_some() {
+        if session.database().device().gpu().is_some() {
             settle(&session).await;
             let found = error(&session, "LOAD TABLE t").await;
             assert!(found.starts_with(expected), "LOAD TABLE\n{found}\n{expected}");

@@ -289,7 +289,7 @@ async fn two_threads_ask_for_what_changes() {
             write(&version(first), &path).await;
             two_threads(&session, QUERY, 4, &[answer(first)]).await;
         }
-        if session.database().device().get().is_none() {
+        if session.database().device().gpu().is_none() {
             continue;
         }
         // Replaced while they ask: the device has the columns of one version or the other, never some of both.

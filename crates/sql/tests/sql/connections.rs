@@ -411,7 +411,7 @@ async fn placement_is_a_connections_own() {
     let database = lenient().database().clone();
     let (device, host) = (database.connect(), database.connect());
     device.set("warpcube.placement", "cuda").unwrap();
-    host.set("warpcube.placement", "cpu").unwrap();
+    host.set("warpcube.placement", "files").unwrap();
     collect(&device, "CREATE TABLE t AS SELECT value % 3 AS k, value AS v FROM generate_series(1, 1000)").await;
     for _ in 0..3 {
         for constant in [10, 500] {

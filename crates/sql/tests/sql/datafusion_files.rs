@@ -243,7 +243,7 @@ async fn run_file(root: &Path, data: &Path, name: &str, session: &Connection, pl
                     *outcome.refused.entry(reason.chars().take(80).collect()).or_default() += 1;
                 }
                 if outcome.placed == placed_max.unwrap_or(0) {
-                    session.set("warpcube.placement", "cpu").unwrap();
+                    session.set("warpcube.placement", "files").unwrap();
                 }
                 found
             }

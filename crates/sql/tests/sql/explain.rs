@@ -346,7 +346,7 @@ async fn parts_on_the_cpu_have_their_reason() {
     assert!(none["placement"].starts_with("CPU: all of it: "), "{none:?}");
     let cpu = with_tables(cpu()).await;
     let notes = explained(&cpu, &format!("EXPLAIN {JOINED}")).await;
-    assert_eq!(notes["placement"], "CPU: all of it: warpcube.device is 'cpu'");
+    assert_eq!(notes["placement"], "CPU: all of it: warpcube.placement is 'files'");
     assert!(!notes.contains_key("device"));
     let (_, summary) = run(&session, &format!("EXPLAIN {JOINED}")).await.unwrap();
     assert_eq!(summary.device_rows, 0, "EXPLAIN runs nothing");
@@ -380,13 +380,13 @@ async fn a_plan_is_one_tree_with_rows_places_and_times() {
     assert!(window.trim_start().starts_with("3 ") && window.contains("CPU"), "{}", ran["plan"]);
 }
 
-/// Without a GPU, and under placement `cpu`, planning alone says what one would take.
+/// Without a GPU, and under placement `files`, planning alone says what one would take.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_gpu_would_take_is_told_without_one() {
     let session = with_tables(cpu()).await;
     let both = "SELECT (SELECT sum(v) FROM f) AS s, approx_distinct(x) AS m FROM f";
     let notes = kinds(&session, &format!("EXPLAIN {both}")).await;
-    assert_eq!(notes["placement"], "CPU: all of it: warpcube.device is 'cpu'");
+    assert_eq!(notes["placement"], "CPU: all of it: warpcube.placement is 'files'");
     let with: Vec<&str> = notes["with a GPU"].lines().collect();
     assert!(with.contains(&"GPU: aggregate over f"), "{with:?}");
     assert!(with.iter().any(|line| line.starts_with("CPU: aggregate over f: ")), "{with:?}");

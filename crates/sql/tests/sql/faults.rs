@@ -195,9 +195,15 @@ async fn without_a_gpu_the_cpu_answers_and_the_session_says_why() {
         return;
     }
     let session = Database::open(DatabaseOptions::new()).unwrap().connect();
-    let reason = session.database().device().reason().expect("there is no device");
+    let reason = session.database().device().no_gpu().expect("there is no device");
     assert!(reason.starts_with("GPU-001 no usable GPU: "), "{reason}");
     session.collect("CREATE TABLE t AS VALUES (1), (2)").await.unwrap();
+    assert_eq!(one(&session, "SELECT sum(column1) FROM t").await, ("3".into(), vec![Place::Cpu]));
+    // Columns are kept in host memory in place of a GPU's, unless it is to keep none.
+    session.collect("LOAD TABLE t").await.unwrap();
+    let (_, summary) = run(&session, "SELECT sum(column1) FROM t").await.unwrap();
+    assert!(summary.fragments.iter().all(|fragment| fragment.place == Place::Columns), "{summary:?}");
+    session.set("warpcube.host_memory", "0").unwrap();
     assert_eq!(one(&session, "SELECT sum(column1) FROM t").await, ("3".into(), vec![]));
     let error = session.collect("LOAD TABLE t").await.unwrap_err().to_string();
     assert!(error.starts_with("SQL-011 LOAD TABLE needs a device and this session has none: GPU-001"), "{error}");

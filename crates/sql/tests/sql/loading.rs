@@ -5,9 +5,9 @@ use std::path::Path;
 
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::UInt64Type;
-use warpcube_sql::{Connection, Database, DatabaseOptions, Place};
+use warpcube_sql::{Connection, Database, DatabaseOptions, Place, Summary};
 
-use crate::support::{cpu, emulated, rows, run, same_on_device};
+use crate::support::{cpu, emulated, one, rows, run, same_on_device};
 
 /// A session on the emulated device under placement `auto`.
 fn auto(settings: &[(&str, &str)]) -> Connection {
@@ -132,6 +132,51 @@ async fn columns_that_are_not_worth_loading_stay_on_the_cpu_until_they_are_there
     assert_eq!(place_of(&session, sql).await.0, Place::Gpu, "a kept plan knows that the columns came");
     session.collect("EVICT TABLE t").await.unwrap();
     assert_eq!(place_of(&session, sql).await.0, Place::Cpu, "nor does it forget that they left");
+}
+
+/// Without a GPU columns come into host memory for what takes long over files, and for nothing else.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn columns_come_into_host_memory_where_they_pay() {
+    let session = Database::open(DatabaseOptions::new().with("warpcube.device", "cpu")).unwrap().connect();
+    session
+        .collect("CREATE TABLE small AS SELECT value AS k, value % 7 AS g FROM generate_series(1, 1000)")
+        .await
+        .unwrap();
+    let of = |table: &str| {
+        format!("SELECT g, count(*) AS n, sum(k * 3) AS s, min(k) AS m FROM {table} GROUP BY g ORDER BY g")
+    };
+    for _ in 0..3 {
+        let (place, reason) = place_of(&session, &of("small")).await;
+        assert_eq!(
+            (place, reason.as_str()),
+            (Place::Cpu, "a few milliseconds over files, for which no columns are loaded")
+        );
+        assert!(!settle(&session));
+    }
+    let large = "CREATE TABLE large AS SELECT value AS k, value % 7 AS g FROM generate_series(1, 2000000)";
+    session.collect(large).await.unwrap();
+    let places = |summary: &Summary| summary.fragments.iter().map(|fragment| fragment.place).collect::<Vec<_>>();
+    let (found, summary) = run(&session, &of("large")).await.unwrap();
+    assert_eq!(places(&summary), [Place::Columns]);
+    let notes = session.collect(&format!("EXPLAIN {}", of("large"))).await.unwrap();
+    assert!(rows(&notes).iter().any(|row| row.contains("CPU, columns: ")), "{notes:?}");
+    session.set("warpcube.placement", "files").unwrap();
+    let (expected, summary) = run(&session, &of("large")).await.unwrap();
+    assert_eq!((places(&summary), rows(&found)), (vec![], rows(&expected)));
+    // What is there serves small statements too.
+    session.set("warpcube.placement", "auto").unwrap();
+    session.collect("LOAD TABLE small").await.unwrap();
+    assert_eq!(place_of(&session, &of("small")).await.0, Place::Columns);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn columns_in_host_memory_are_not_those_of_another_device() {
+    let session = emulated();
+    session.collect("CREATE TABLE t AS VALUES (1), (2)").await.unwrap();
+    session.set("warpcube.placement", "columns").unwrap();
+    let error = session.collect("SELECT sum(column1) FROM t").await.unwrap_err().to_string();
+    assert!(error.starts_with("SQL-011 warpcube.placement = 'columns' needs a device"), "{error}");
+    assert_eq!(one(&session, "SELECT 1").await.0, "1");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -347,7 +392,7 @@ async fn columns_that_had_to_leave_have_copies_on_the_host() {
 async fn extremes_of_a_column_hide_no_rows_from_others() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("f.parquet");
-    let session = auto(&[("warpcube.placement", "cpu"), ("warpcube.target_partitions", "2")]);
+    let session = auto(&[("warpcube.placement", "files"), ("warpcube.target_partitions", "2")]);
     // The largest `a` is known after the first row group, the largest `b` after the last.
     let copy = format!(
         "COPY (SELECT 100.0 AS a, value AS b FROM generate_series(1, 500000)) TO '{}' STORED AS PARQUET \

@@ -55,7 +55,7 @@ impl Ran {
     pub fn of(summary: &Summary) -> Ran {
         let on_cpu = summary.fragments.iter().find(|fragment| fragment.place == Place::Cpu);
         Ran {
-            on_device: summary.fragments.iter().any(|fragment| fragment.place == Place::Gpu),
+            on_device: summary.fragments.iter().any(|fragment| fragment.place != Place::Cpu),
             refusal: on_cpu.map(|fragment| fragment.reason.clone().unwrap_or_default()),
         }
     }

@@ -55,7 +55,7 @@ async fn the_kind_of_a_statement_is_told_without_running_it() {
         "SHOW ALL",
         "PRAGMA table_info('t')",
         "CALL anything()",
-        "SET warpcube.placement = 'cpu'",
+        "SET warpcube.placement = 'files'",
         "LOAD TABLE t",
         "DROP TABLE t",
         "TRUNCATE t",

@@ -8,9 +8,10 @@ use arrow::util::pretty::pretty_format_batches;
 use warpcube_gpu::PoolUsage;
 use warpcube_sql::{Connection, Database, DatabaseOptions, Place, Summary};
 
-/// A session on the CPU alone.
+/// A session on the CPU that reads files and tables as they are.
 pub fn cpu() -> Connection {
-    Database::open(DatabaseOptions::new().with("warpcube.device", "cpu")).unwrap().connect()
+    let options = DatabaseOptions::new().with("warpcube.device", "cpu").with("warpcube.placement", "files");
+    Database::open(options).unwrap().connect()
 }
 
 /// The emulated device, or the device of `WARPCUBE_TEST_DEVICE` (`cuda`, on a machine that has one).
@@ -30,7 +31,8 @@ pub fn emulated() -> Connection {
 
 /// A session on the CPU that keeps columns in host memory.
 pub fn columns() -> Connection {
-    Database::open(DatabaseOptions::new().with("warpcube.device", "columns")).unwrap().connect()
+    let options = DatabaseOptions::new().with("warpcube.device", "cpu").with("warpcube.placement", "columns");
+    Database::open(options).unwrap().connect()
 }
 
 /// The encodings that columns may be loaded in, by name.

@@ -103,8 +103,8 @@ fn over(
 /// The connection's device; where cases are only listed, any.
 fn device(what: &str, arguments: &RunArgs, connection: &Connection) -> Result<Device> {
     let listed = || Device::emulated(EmulatorOptions::default(), 0).ok().filter(|_| arguments.list);
-    connection.database().device().get().or_else(listed).ok_or_else(|| {
-        let reason = connection.database().device().reason().unwrap_or_else(|| "there is no device".into());
+    connection.database().device().gpu().or_else(listed).ok_or_else(|| {
+        let reason = connection.database().device().no_gpu().unwrap_or_else(|| "there is no device".into());
         CliError::Usage(format!("{what} are measured on a GPU, or with --device emulated: {reason}"))
     })
 }

@@ -101,7 +101,7 @@ pub(crate) static COMMANDS: [Command; 30] = [
         "list views", |runner, _, pattern| names::relations(runner, &["VIEW"], pattern)),
     command("\\dtv", &[".tables"], "[pattern]", Takes::Table,
         "list tables and views", |runner, _, pattern| names::relations(runner, &[], pattern)),
-    command("\\device", &[], "[auto|cuda|cuda:N|cpu|columns]", Takes::Words(&["auto", "columns", "cpu", "cuda"]),
+    command("\\device", &[], "[auto|cuda|cuda:N|cpu]", Takes::Words(&["auto", "cpu", "cuda"]),
         "show the device, or choose another", |runner, _, value| names::device(runner, value)),
     command("\\e", &["\\edit", ".edit"], "[file]", Takes::File,
         "edit the buffer, or the last statement, or a file, and run it", buffer::edit),

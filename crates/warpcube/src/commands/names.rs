@@ -76,9 +76,9 @@ pub(super) fn device(runner: &mut Runner, value: &str) -> Result<Next> {
         runner.connection.set("warpcube.device", value)?;
     }
     let device = runner.connection.database().device();
-    match device.get() {
+    match device.gpu() {
         Some(device) => tell(format_args!("device: {}", device.info().name)),
-        None => tell(format_args!("device: CPU ({})", device.reason().unwrap_or_default())),
+        None => tell(format_args!("device: CPU ({})", device.no_gpu().unwrap_or_default())),
     }
     Ok(Next::Prompt)
 }

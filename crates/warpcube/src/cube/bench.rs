@@ -37,6 +37,6 @@ fn algorithms(arguments: &BenchArgs, connection: &Connection) -> Vec<AlgorithmNa
         return arguments.algorithms.clone();
     }
     let of_device = DeviceAlgorithm::CANDIDATES.map(AlgorithmName::Device);
-    let of_device = of_device.into_iter().filter(|_| connection.database().device().get().is_some());
+    let of_device = of_device.into_iter().filter(|_| connection.database().device().gpu().is_some());
     Algorithm::ALL.map(AlgorithmName::Cpu).into_iter().chain(of_device).collect()
 }

@@ -125,7 +125,7 @@ mod tests {
             (26, Vec::new()),
             "files, of which there is none"
         );
-        assert_eq!(completed(&helper, "SET warpcube.placement = ").1, ["'auto'", "'cpu'", "'cuda'"]);
+        assert_eq!(completed(&helper, "SET warpcube.placement = ").1, ["'auto'", "'columns'", "'cuda'", "'files'"]);
         assert_eq!(completed(&helper, "\\tim"), (0, vec!["\\timing".to_string()]));
         assert_eq!(completed(&helper, ".tab"), (0, vec![".tables".to_string()]));
         assert_eq!(completed(&helper, "\\format mark"), (8, vec!["markdown".to_string()]));

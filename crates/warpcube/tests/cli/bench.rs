@@ -169,9 +169,9 @@ fn what_was_not_on_the_device_has_its_reason() {
     let emulated = Ran::of(emulated.unwrap());
     let reason = "CPU aggregate over lineorder ⋈ date: estimated cheaper on the CPU";
     assert!(emulated.out.lines().any(|line| line.trim_start().starts_with(reason)), "{emulated:?}");
-    let placed = [&arguments[..], &["emulated", "--set", "warpcube.placement=cpu"]].concat();
+    let placed = [&arguments[..], &["emulated", "--set", "warpcube.placement=files"]].concat();
     let placed = Ran::of(place.emulated().args(placed).output().unwrap());
-    assert!(placed.out.starts_with("ssb on CPU (warpcube.placement is 'cpu')\n"), "{placed:?}");
+    assert!(placed.out.starts_with("ssb on CPU (warpcube.placement is 'files')\n"), "{placed:?}");
 }
 
 #[test]

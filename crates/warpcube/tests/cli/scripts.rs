@@ -79,7 +79,7 @@ fn wrong_usage_is_2() {
     let moon = place.run(&["--device", "moon", "-c", "SELECT 1"]).error(2);
     assert_eq!(
         moon,
-        "CFG-002 warpcube.device = 'moon' (from flag --device): expected 'auto', 'cuda', 'cuda:N', 'cpu' or 'columns'"
+        "CFG-002 warpcube.device = 'moon' (from flag --device): expected 'auto', 'cuda', 'cuda:N' or 'cpu'"
     );
 }
 

@@ -42,13 +42,16 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// Sessions with the device `name`.
+    /// Sessions with the device `name`; `columns` is the CPU over columns in host memory.
     pub fn new(name: &str) -> Bench {
-        let options = || DatabaseOptions::new().with("warpcube.target_partitions", "3");
-        let device = options().with("warpcube.device", name).with("warpcube.placement", "cuda");
+        let placed = |device: &str, placement: &str| {
+            let options =
+                DatabaseOptions::new().with("warpcube.target_partitions", "3").with("warpcube.device", device);
+            Database::open(options.with("warpcube.placement", placement)).unwrap().connect()
+        };
         Bench {
-            device: Database::open(device).unwrap().connect(),
-            cpu: Database::open(options().with("warpcube.device", "cpu")).unwrap().connect(),
+            device: if name == "columns" { placed("cpu", "columns") } else { placed(name, "cuda") },
+            cpu: placed("cpu", "files"),
             folder: tempfile::tempdir().unwrap(),
             loads: 0,
             planted: None,

@@ -3,7 +3,7 @@
 //!
 //! In the test run: a fixed range of seeds on the emulated device. For more, by environment:
 //! `WARPCUBE_FUZZ_SEEDS=0..1000` (each seed is a query; eight in a row share their tables),
-//! `WARPCUBE_FUZZ_DEVICE=cuda|emulated`, `WARPCUBE_FUZZ_ROWS=1000000` (about so many rows of the fact table),
+//! `WARPCUBE_FUZZ_DEVICE=cuda|emulated|columns`, `WARPCUBE_FUZZ_ROWS=1000000` (about so many rows of the fact table),
 //! `WARPCUBE_FUZZ_LOG=FILE` (one line a seed; seeds in it are not run again). A case that differs is shrunk and written
 //! to `slt/regressions/`, where the runner of SQL files finds it.
 
@@ -44,6 +44,10 @@ const DICTIONARY_LIMIT: &str = "2";
 const PLACED_PERCENT_MIN: usize = 50;
 /// The same where strings are bytes: groups and order by one stay on the CPU.
 const PLACED_OVER_BYTES_PERCENT_MIN: usize = 20;
+/// Seeds of the queries over columns in host memory.
+const SEEDS_OVER_COLUMNS: Range<u64> = 9_000..9_200;
+/// Least share of those that columns have to answer, in percent.
+const PLACED_OVER_COLUMNS_PERCENT_MIN: usize = 50;
 
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
@@ -77,19 +81,24 @@ fn kind_of(reason: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn random_queries() {
-    check_queries(SEEDS, None, PLACED_PERCENT_MIN).await;
+    check_queries("emulated", SEEDS, None, PLACED_PERCENT_MIN).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn random_queries_over_bytes() {
-    check_queries(SEEDS_OVER_BYTES, Some(DICTIONARY_LIMIT), PLACED_OVER_BYTES_PERCENT_MIN).await;
+    check_queries("emulated", SEEDS_OVER_BYTES, Some(DICTIONARY_LIMIT), PLACED_OVER_BYTES_PERCENT_MIN).await;
 }
 
-/// Runs the queries of some seeds, under another limit of dictionaries if there is one; the device has to answer so
-/// many percent.
-async fn check_queries(own: Range<u64>, dictionary_limit: Option<&str>, placed_percent_min: usize) {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn random_queries_over_columns() {
+    check_queries("columns", SEEDS_OVER_COLUMNS, None, PLACED_OVER_COLUMNS_PERCENT_MIN).await;
+}
+
+/// Runs the queries of some seeds on a device unless another is asked for, under another limit of dictionaries if there
+/// is one; the device has to answer so many percent.
+async fn check_queries(device: &str, own: Range<u64>, dictionary_limit: Option<&str>, placed_percent_min: usize) {
     let rows = variable("WARPCUBE_FUZZ_ROWS").map_or(3000, |text| text.parse().expect("a number of rows"));
-    let device = variable("WARPCUBE_FUZZ_DEVICE").unwrap_or_else(|| "emulated".into());
+    let device = variable("WARPCUBE_FUZZ_DEVICE").unwrap_or_else(|| device.into());
     let log = variable("WARPCUBE_FUZZ_LOG").map(PathBuf::from);
     let done = done_before(log.as_ref());
     let mut bench = Bench::new(&device);
