@@ -397,9 +397,13 @@ print(json.load(open(sys.argv[1]))['memory']['reserved_peak_bytes'] * 6 // 5)" "
             --set "warpcube.device_memory=$memory" --json "$out/ssb-$gpu-sf20-threads.json"
         ;;
     ssb-cpu)
-        # Without a device, beside DataFusion: what Warpcube costs where it has nothing to add.
-        limit ssb-cpu 400 "$warpcube" ssb --sf 20 --dir "$data/ssb20" --device cpu --verify --runs 7 \
-            --json "$out/ssb-cpu-sf20.json"
+        # Without a device: columns in host memory, beside DataFusion.
+        limit ssb-cpu 400 "$warpcube" ssb --sf 20 --dir "$data/ssb20" --device cpu --verify --runs "${RUNS:-7}" \
+            "${duckdb[@]}" --json "$out/ssb-cpu-sf20.json"
+        ;;
+    tpch-cpu)
+        limit tpch-cpu 500 "$warpcube" tpch --sf "${TPCH_SF:-10}" --dir "$data/tpch" --device cpu --verify \
+            --runs "${RUNS:-7}" "${duckdb[@]}" --json "$out/tpch-cpu-sf10.json"
         ;;
     ssb-auto)
         # First runs where the device is not insisted on: what loads and compiles has to pay.
@@ -609,7 +613,7 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
         ;;
     *)
         echo "unknown stage '$stage': probe, answers, ssb, topk, ssb-plain, ssb-sorted, ssb-turns, base-turns, start," \
-            "ssb-auto, ssb-threads, ssb-cpu, ssb100, first-runs, encodings, deltas, distributions," \
+            "ssb-auto, ssb-threads, ssb-cpu, tpch-cpu, ssb100, first-runs, encodings, deltas, distributions," \
             "distributions-packed, encode, primitives, ordered-forms, primitives-sanitizer, cube, cube-rules," \
             "cube-algorithms, cube-tables, cube-tests, cube-sanitizer, schemes, schemes-large, htree, htree-100m," \
             "tpch, tpch100," \
