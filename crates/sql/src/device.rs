@@ -72,6 +72,7 @@ impl DeviceSlot {
         let wanted = Wanted {
             budget: settings.database.device_memory,
             columns: settings.database.host_memory,
+            limit: settings.database.memory_limit,
             encodes: settings.encoding != Encoding::Plain,
         };
         let (next, no_gpu) = match settings.database.device {
@@ -210,8 +211,9 @@ impl DeviceSlot {
 struct Wanted {
     /// Memory of a GPU.
     budget: Budget,
-    /// Memory of the host for columns, where there is no GPU.
+    /// Memory of the host for columns, where there is no GPU, and for operators.
     columns: Budget,
+    limit: Budget,
     /// Whether columns will be encoded; the programs for it are compiled while the device opens.
     encodes: bool,
 }
@@ -221,7 +223,8 @@ impl Wanted {
     fn host(self) -> State {
         // A share of memory of an unknown size is nothing.
         let memory = host_memory().unwrap_or(0);
-        match self.columns.bytes(memory).unwrap_or(memory / HOST_SHARE) {
+        let usable = self.limit.bytes(memory).map_or(memory, |limit| limit.min(memory));
+        match self.columns.bytes(memory).unwrap_or(usable / HOST_SHARE) {
             0 => State::Absent,
             bytes => {
                 let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -269,7 +272,8 @@ pub(crate) fn host_memory() -> Result<u64> {
     }
 }
 
-/// Share of the machine's memory that columns take at most by default: one in so many bytes.
+/// Share of the memory of the machine, or of its operators if they have a limit, that columns take at most by default:
+/// one in so many bytes.
 const HOST_SHARE: u64 = 4;
 
 /// Budget of the emulated device by default, in bytes.

@@ -336,7 +336,7 @@ pub static SETTINGS: &[SettingInfo] = &[
         description: "Most host memory for encoded columns: those that the CPU scans where there is no GPU, '0' reads \
                       files alone; with a GPU copies of columns that left it, from which they come back without being \
                       read from files, '0' keeps none. 'auto' is a quarter, or with a GPU an eighth, of the memory of \
-                      the machine or its container.",
+                      the machine or its container; a quarter of warpcube.memory_limit where there is one.",
         owner: Owner::Database,
         get: |s| s.database.host_memory.to_string(),
         set: |s, v| v.parse().map(|value| s.database.host_memory = value).ok(),

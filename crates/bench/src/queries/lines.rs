@@ -43,10 +43,14 @@ fn place_name(place: Place) -> &'static str {
     }
 }
 
-/// Shows where parts of queries ran: of all, or of those that are not on the GPU as a whole.
+/// Shows where parts of queries ran: of all, or of those that are not on the GPU or over columns as a whole, if any
+/// query has a part there.
 pub(super) fn placements(run: &mut Run, results: &[Measured], shows_all: bool) {
-    let is_on_cpu = |result: &&Measured| result.placement.iter().any(|(place, _)| *place == Place::Cpu);
-    let placed: Vec<&Measured> = results.iter().filter(|result| shows_all || is_on_cpu(result)).collect();
+    let has =
+        |result: &Measured, on_cpu: bool| result.placement.iter().any(|(place, _)| (*place == Place::Cpu) == on_cpu);
+    let shows_parts = results.iter().any(|result| has(result, false) || result.case.figure("gpu_share").is_some());
+    let is_shown = |result: &&Measured| shows_all || shows_parts && has(result, true);
+    let placed: Vec<&Measured> = results.iter().filter(is_shown).collect();
     if !placed.is_empty() {
         run.say(&format!("\n{:6} {:>11} {:>11}  placement", "query", "time", "DataFusion"));
     }

@@ -120,7 +120,7 @@ impl Database {
         let now = &after.database;
         let device = &self.shared.device;
         let has_other_budget = match device.is_host() {
-            true => before.host_memory != now.host_memory,
+            true => before.host_memory != now.host_memory || before.memory_limit != now.memory_limit,
             false => before.device_memory != now.device_memory,
         };
         if before.device != now.device || has_other_budget {

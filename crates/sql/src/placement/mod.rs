@@ -101,6 +101,12 @@ impl Placing {
         Machine { cores: self.cores, open: self.engine.is_some(), encoders_missing, emulated, host }
     }
 
+    /// Whether the columns of passes are estimated to be larger than the memory of the device.
+    fn is_past_memory(&self, passes: &[PassWork]) -> bool {
+        let budget = self.engine.as_ref().map_or(0, |engine| engine.device().pool().usage().budget);
+        passes.iter().map(PassWork::device_bytes).sum::<f64>() > budget as f64
+    }
+
     fn passes(&self, lowered: &Lowered) -> Vec<PassWork> {
         let (fragment, sorts_rows) = (&lowered.fragment, lowered.sorts_rows());
         let mut rows_of: Vec<u64> = Vec::with_capacity(fragment.pipelines.len());
@@ -274,9 +280,15 @@ impl Placer for Placing {
             self.declined.lock().push(Declined { missing, load: None });
             return Err("rows of a table whose columns are not on the device".into());
         }
-        if !is_there && !costs.is_worth_a_load() {
+        let no_load = match () {
+            () if is_there || !machine.host => None,
+            () if !costs.is_worth_a_load() => Some("a few milliseconds over files, for which no columns are loaded"),
+            () if self.is_past_memory(&passes) => Some("more columns than warpcube.host_memory holds"),
+            () => None,
+        };
+        if let Some(reason) = no_load {
             self.declined.lock().push(Declined { missing, load: None });
-            return Err("a few milliseconds over files, for which no columns are loaded".into());
+            return Err(reason.into());
         }
         let is_under_way = self.ledger.is_under_way(&lowered.identity);
         let pays = costs.device() <= factor * costs.cpu || factor > 0.0 && costs.load_is_slight();

@@ -91,7 +91,10 @@ fn mistakes_in_settings_are_told_with_their_origin() {
     );
     let output = place.command().args(["-c", "SELECT 1"]).env("WARPCUBE_PLACEMENT", "moon").output().unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
-    assert!(error.contains("(from environment WARPCUBE_PLACEMENT): expected 'auto', 'cuda' or 'cpu'"), "{error}");
+    assert!(
+        error.contains("(from environment WARPCUBE_PLACEMENT): expected 'auto', 'cuda', 'columns' or 'files'"),
+        "{error}"
+    );
     assert_eq!(output.status.code(), Some(2));
 }
 
