@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use warpcube_column::VECTOR_ROWS as ROWS;
 
-use super::evaluate::in_total_order;
+use super::evaluate::{in_total_order, overflow};
 use super::keys::{Index, Keys};
 use super::program::Program;
 use super::values::{Data, Register, Selection, Value, with_slots};
-use crate::error::{Result, unsupported};
+use crate::error::Result;
 use crate::float_sum::LIMB_BITS;
 use crate::ir::Ty;
 use crate::plan::cells::{CellOp, Part, Read};
@@ -48,22 +48,6 @@ pub(super) struct Groups {
     pub(super) lacks_limbs: bool,
     /// Rows that have come.
     rows_in: u64,
-}
-
-/// Checks that the cells of a plan are kept here.
-///
-/// # Errors
-/// Unsupported for decimals of more than 64 bits.
-pub(super) fn check(plan: &GroupsPlan) -> Result<()> {
-    let is_known = |part: &Part| {
-        let is_low =
-            matches!(part, Part::One | Part::Integer | Part::Low | Part::Middle | Part::High { .. } | Part::Highest);
-        is_low || matches!(part, Part::Float | Part::Image { .. } | Part::Cell(_)) || is_of_limbs(part)
-    };
-    match plan.cells.cells.iter().find(|cell| !is_known(&cell.part)) {
-        Some(cell) => unsupported(format!("cells of {:?} on the CPU's columns", cell.part)),
-        None => Ok(()),
-    }
 }
 
 /// Whether a cell is one of an exact sum of floats.
@@ -152,6 +136,13 @@ impl Groups {
                 _ => None,
             };
             let taken = valid.as_ref().unwrap_or(taken);
+            if let (Read::Wide { most: Some(most), .. }, Some(value)) = (plan.cells.outputs[number].read, &value) {
+                let mut raises = false;
+                with_slots!(value.of_wide(), at => taken.each(|row| raises |= at(row) > most || at(row) < -most));
+                if raises {
+                    return Err(overflow());
+                }
+            }
             if let (Read::Fixed { cell, window, infinite }, Some(value)) = (plan.cells.outputs[number].read, &value)
                 && cells[cell].call == Some(number)
             {
@@ -248,6 +239,14 @@ impl Groups {
                     let flip = if signed { 1 << 63 } else { 0 };
                     put!(|row: usize| if turned { !(of(row) as u64 ^ flip) } else { of(row) as u64 ^ flip })
                 }
+                _ => put!(|row: usize| of(row) as u64),
+            }),
+            Some(Data::Wide(slots)) => with_slots!(slots, of => match part {
+                Part::One => put!(|_: usize| 1),
+                Part::Low => put!(|row: usize| u64::from(of(row) as u32)),
+                Part::Middle => put!(|row: usize| u64::from((of(row) >> 32) as u32)),
+                Part::High { .. } => put!(|row: usize| (of(row) >> 32) as u64),
+                Part::Highest => put!(|row: usize| (of(row) >> 64) as u64),
                 _ => put!(|row: usize| of(row) as u64),
             }),
             Some(Data::Floats(slots)) => with_slots!(slots, of => match part {

@@ -4,6 +4,7 @@ use warpcube_column::VECTOR_ROWS as ROWS;
 
 use super::evaluate::ordered;
 use super::values::{Data, Selection, Value, with_slots};
+use super::wide::number;
 use crate::facts::Facts;
 use crate::ir::Ty;
 use crate::plan::keys::{KeyPack, Null};
@@ -72,24 +73,45 @@ impl Keys {
                         });
                     });
                 }
+                // Wide decimals, or decimals that may have to be found among those.
+                (data, _) if matches!(data, Data::Wide(_)) || part.high.is_some() => {
+                    let last = part.places - u128::from(first) - 1;
+                    let place = |row: usize| number(value, row).wrapping_sub(part.low) as u128;
+                    rows.retain(|row| match value.is_valid(row) {
+                        true => part.high.is_some() || place(row) <= last,
+                        false => part.null != Null::Never,
+                    });
+                    add(&|row| if value.is_valid(row) { place(row) as u64 + first } else { 0 }, rows);
+                    if let Some(high) = part.high {
+                        let words = &mut self.words[high];
+                        let above = |row: usize| (number(value, row) >> 64) as u64;
+                        rows.each(|row| words[row] = if value.is_valid(row) { above(row) } else { 0 });
+                    }
+                    self.set_apart(part.null, value, rows);
+                }
                 (data, _) => {
                     let bits = |row: usize| match data {
-                        Data::Integers(slots) => with_slots!(slots, at => at(row)),
                         Data::Floats(slots) => with_slots!(slots, at => match form {
                             Form::Equal => float_bits(at(row), facts.ty),
                             Form::Exact => exact_bits(at(row), facts.ty),
                         }),
+                        _ => value.bits(row) as i64,
                     };
                     let place = |row: usize| (bits(row) as u64).wrapping_sub(low);
                     let is_in = |row: usize| place(row) < places - first || part.places > u128::from(u64::MAX);
                     rows.retain(|row| if value.is_valid(row) { is_in(row) } else { part.null != Null::Never });
                     add(&|row| if value.is_valid(row) { place(row) + first } else { 0 }, rows);
-                    if let Null::Apart { word, stride } = part.null {
-                        let words = &mut self.words[word];
-                        rows.each(|row| words[row] += if value.is_valid(row) { 0 } else { stride });
-                    }
+                    self.set_apart(part.null, value, rows);
                 }
             }
+        }
+    }
+
+    /// Marks rows that are NULL where that has a place of its own.
+    fn set_apart(&mut self, null: Null, value: &Value<'_>, rows: &Selection) {
+        if let Null::Apart { word, stride } = null {
+            let words = &mut self.words[word];
+            rows.each(|row| words[row] += if value.is_valid(row) { 0 } else { stride });
         }
     }
 }
@@ -99,15 +121,16 @@ fn fits(most: i128, low: i128, places: u64, first: u64) -> bool {
     most - low < i128::from(places - first)
 }
 
-/// A value in the order of its type, as a number without a sign.
-pub(super) fn image(value: &Value<'_>, row: usize, ty: Ty) -> u64 {
-    match &value.data {
-        Data::Floats(slots) => with_slots!(slots, at => ordered(at(row)) as u64 ^ 1 << 63),
-        Data::Integers(slots) => {
-            let bits = with_slots!(slots, at => at(row)) as u64;
-            if ty == Ty::U64 { bits } else { bits ^ 1 << 63 }
-        }
-    }
+/// A value in the order of its type, as words without a sign, the first one most significant: one, or two of a wide
+/// decimal.
+pub(super) fn image(value: &Value<'_>, row: usize, ty: Ty) -> impl Iterator<Item = u64> {
+    let (first, second) = match &value.data {
+        Data::Floats(slots) => (with_slots!(slots, at => ordered(at(row)) as u64 ^ 1 << 63), None),
+        Data::Integers(_) if ty == Ty::U64 => (value.bits(row), None),
+        Data::Integers(_) => (value.bits(row) ^ 1 << 63, None),
+        Data::Wide(slots) => (with_slots!(slots, at => (at(row) >> 64) as u64 ^ 1 << 63), Some(value.bits(row))),
+    };
+    [first].into_iter().chain(second)
 }
 
 /// Keys by number, in the order in which they came: open addressing with linear probes.

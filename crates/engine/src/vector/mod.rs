@@ -6,10 +6,11 @@
 //! (Leis, Boncz, Kemper and Neumann, "Morsel-driven parallelism", SIGMOD 2014), each with a sink of its own, which are
 //! merged in the end. What is not done here is refused, and runs elsewhere.
 //!
-//! [`plan`] makes a plan of programs ([`program`], [`evaluate`]) and steps, [`scan`] runs a pipeline ([`probes`],
+//! [`plan`] makes a plan of programs ([`program`], [`evaluate`], [`wide`], [`calendar`]) and steps, [`scan`] runs a pipeline ([`probes`],
 //! [`read`]) over the registers of a vector ([`values`]); sinks are [`tables`], [`groups`] and [`rows`]; [`run`] makes
 //! a batch of them.
 
+mod calendar;
 mod evaluate;
 mod groups;
 mod keys;
@@ -22,3 +23,4 @@ pub(crate) mod run;
 mod scan;
 mod tables;
 mod values;
+mod wide;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use warpcube_column::{Dictionary, Relation};
 use warpcube_gpu::{DeviceInfo, DevicePtr};
 
-use super::groups::{self, Call};
+use super::groups::Call;
 use super::program::{Program, Scope};
 use super::rows::Key;
 use crate::arena::Pointer;
@@ -357,8 +357,11 @@ fn plan_pipeline(input: &PipelineInput<'_>, scanned: &View<'_>, facts: &[Option<
     // The sink of a union reads columns behind the registers of each branch.
     let first = registers.len();
     let column = |(column, facts): (&union::Column, &Option<Facts>)| {
-        let dictionary = facts.as_ref().and_then(|facts| facts.dictionary.as_ref());
-        Ok(UnionColumn { program: scope.compile_coded(&column.expr, dictionary)?, guard: column.guard })
+        let program = match facts {
+            Some(facts) => scope.compile_as(&column.expr, facts)?,
+            None => scope.compile(&column.expr)?,
+        };
+        Ok(UnionColumn { program, guard: column.guard })
     };
     let columns = union.branches[number].iter().zip(&union.columns).map(column).collect::<Result<Vec<_>>>()?;
     registers.resize(first + columns.len(), Origin::Computed);
@@ -450,7 +453,6 @@ fn plan_sink(input: &PipelineInput<'_>, sink: &Sink, (scope, first_register): (&
             Ok(HostSink::Table { plan, keys, payload: payload.iter().map(compile).collect::<Result<_>>()? })
         }
         (SinkPlan::Groups(plan, _), Sink::Aggregate { groups, aggregates }) => {
-            groups::check(&plan)?;
             let call = |call: &AggregateCall| {
                 let argument = call.argument.as_ref().filter(|_| !call.unites).map(compile).transpose()?;
                 Ok(Call { argument, filter: call.filter.as_ref().map(compile).transpose()? })
@@ -475,7 +477,7 @@ fn plan_sink(input: &PipelineInput<'_>, sink: &Sink, (scope, first_register): (&
 /// The expressions of a computed result as programs over the values of groups.
 ///
 /// # Errors
-/// Unsupported for what is not computed in 64 bits.
+/// Unsupported for what is not computed here.
 pub(super) fn computed(plan: &GroupsPlan, fragment: &Fragment) -> Result<Option<(Vec<Program>, Vec<Origin>)>> {
     let Some(computed) = &plan.computed else { return Ok(None) };
     let facts: Vec<Option<Facts>> = computed.values.iter().map(|value| Some(value.facts.clone())).collect();

@@ -15,9 +15,6 @@ use crate::plan::cells::Read;
 use crate::plan::group_values::{GroupRead, GroupValue};
 use crate::plan::keys::{KeyPart, Null};
 
-/// Bounds of integers of 64 bits.
-const I64: (i128, i128) = (i64::MIN as i128, i64::MAX as i128);
-
 impl Worker<'_> {
     /// Reads the registers of a program, and widens offsets.
     ///
@@ -74,11 +71,8 @@ impl Worker<'_> {
                 let HostStep::Probe(probe) = &self.pipeline.steps[*step] else { return };
                 let Some(table) = self.tables[probe.build].as_ref() else { return };
                 let payload = &table.payload[*column];
-                let target = &mut self.registers[register];
-                let (integers, floats) = (&mut *target.buffer.integers, &mut *target.buffer.floats);
                 let may_lack = probe.kind == JoinKind::Left;
-                let valid = payload.gather(&self.found[*step], &self.rows, integers, floats, may_lack);
-                target.fill(if payload.is_float { Values::Floats } else { Values::Integers }, valid);
+                payload.gather(&self.found[*step], &self.rows, &mut self.registers[register], may_lack);
             }
             Origin::Computed => {}
             Origin::Mark { step } => {
@@ -97,10 +91,10 @@ impl Worker<'_> {
         let target = &mut self.registers[register];
         let (integers, floats) = (&mut target.buffer.integers, &mut target.buffer.floats);
         let mut valid = Own::new();
-        let is_float = value.facts.ty.is_float();
-        // Decimals are kept in 64 bits, too.
-        let (least, most) = value.facts.ty.bounds().filter(|_| value.facts.ty != Ty::I128).unwrap_or(I64);
-        let (limits, is_unsigned) = (least..=most, value.facts.ty == Ty::U64);
+        let (is_float, is_unsigned) = (value.facts.ty.is_float(), value.facts.ty == Ty::U64);
+        let mut wide = value.facts.is_wide().then(Own::new);
+        let (least, most) = value.facts.ty.bounds().unwrap_or((i128::MIN, i128::MAX));
+        let limits = least..=most;
         let mut raises = false;
         self.rows.each(|row| {
             let words = words(row);
@@ -116,6 +110,9 @@ impl Worker<'_> {
             valid[row] = u8::from(is_valid);
             raises |= is_valid && !is_float && !limits.contains(&number);
             integers[row] = number as i64;
+            if let Some(wide) = &mut wide {
+                wide[row] = number;
+            }
             if is_float {
                 floats[row] = match (&value.read, value.facts.ty) {
                     (GroupRead::Aggregate(output), _) if matches!(output.read, Read::Nearest(_)) => number as f64,
@@ -126,14 +123,21 @@ impl Worker<'_> {
             }
         });
         self.raises |= raises;
-        let has_nulls = value.facts.nullable;
-        target.fill(if is_float { Values::Floats } else { Values::Integers }, has_nulls.then_some(valid));
+        let valid = value.facts.nullable.then_some(valid);
+        match wide {
+            Some(wide) => target.fill_wide(wide, valid),
+            None => target.fill(if is_float { Values::Floats } else { Values::Integers }, valid),
+        }
     }
 }
 
 /// A part of a packed key, and whether it is valid.
 fn key_value(part: &KeyPart, words: &[u64]) -> (i128, bool) {
     let place = u128::from(words[part.word] / part.stride) % part.places;
+    if let Some(high) = part.high {
+        let is_valid = !matches!(part.null, Null::Apart { word, stride } if words[word] / stride % 2 != 0);
+        return (i128::from(words[high] as i64) << 64 | i128::from(words[part.word]), is_valid);
+    }
     match part.null {
         Null::First if place == 0 => (0, false),
         Null::First => (part.low + place as i128 - 1, true),

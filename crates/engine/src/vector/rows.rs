@@ -5,6 +5,7 @@ use super::program::Program;
 use super::values::{Register, Selection, Value};
 use crate::error::Result;
 use crate::facts::Facts;
+use crate::ir::Ty;
 use crate::plan::keys::KeyPack;
 use crate::plan::row_layout::RowLayout;
 
@@ -19,7 +20,7 @@ pub(super) struct Key {
 /// Rows by the keys of an order, then by their numbers.
 #[derive(Debug, Default)]
 pub(super) struct Ranked {
-    /// Two words a key: the class of NULL, the image of the value; then the number of the row.
+    /// For each key the class of NULL and the image of the value; then the number of the row.
     ranks: Vec<u64>,
     /// Words of each row.
     rows: Vec<u64>,
@@ -46,8 +47,10 @@ impl Ranked {
             for (key, value) in keys.iter().zip(&values) {
                 let is_null = !value.is_valid(row);
                 let behind = u64::from(is_null != key.nulls_first);
-                let image = if is_null { 0 } else { image(value, row, key.value.facts.ty) };
-                self.ranks.extend([behind, if key.descending && !is_null { !image } else { image }]);
+                self.ranks.push(behind);
+                let turned = if key.descending { u64::MAX } else { 0 };
+                let image = image(value, row, key.value.facts.ty);
+                self.ranks.extend(image.map(|word| if is_null { 0 } else { word ^ turned }));
             }
             self.ranks.push(number(row));
             lay_out(layout, &columns, row, &mut self.rows);
@@ -109,10 +112,14 @@ pub(super) fn lay_out(layout: &RowLayout, columns: &[Value<'_>], row: usize, to:
             if valid_words > 0 {
                 to[at + position / 64] |= 1 << (position % 64);
             }
-            to[at + layout.word_of(column)] = match column.ty {
-                crate::ir::Ty::F32 => u64::from((f64::from_bits(value.bits(row)) as f32).to_bits()),
+            let word = at + layout.word_of(column);
+            to[word] = match column.ty {
+                Ty::F32 => u64::from((f64::from_bits(value.bits(row)) as f32).to_bits()),
                 _ => value.bits(row),
             };
+            if let Some(high) = value.high_bits(row).filter(|_| column.wide) {
+                to[word + 1] = high;
+            }
         }
     }
 }

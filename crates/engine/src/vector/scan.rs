@@ -359,11 +359,16 @@ impl<'a> Worker<'a> {
             let rows = guarded.as_ref().unwrap_or(&self.rows);
             let mut target = std::mem::take(&mut self.registers[first + position]);
             let value = program.evaluate(&self.registers, rows)?;
+            let mut wide = None;
             match &value.data {
                 Data::Integers(slots) => {
                     with_slots!(slots, at => rows.each(|row| target.buffer.integers[row] = at(row)));
                 }
                 Data::Floats(slots) => with_slots!(slots, at => rows.each(|row| target.buffer.floats[row] = at(row))),
+                Data::Wide(slots) => {
+                    let wide = wide.insert(Own::new());
+                    with_slots!(slots, at => rows.each(|row| wide[row] = at(row)));
+                }
             }
             let is_null = guarded.is_some() || value.valid.is_some();
             let valid = is_null.then(|| {
@@ -374,7 +379,10 @@ impl<'a> Worker<'a> {
             });
             // NULL has no type of its own.
             let is_float = program.facts.ty.is_float();
-            target.fill(if is_float { Values::Floats } else { Values::Integers }, valid);
+            match wide {
+                Some(wide) => target.fill_wide(wide, valid),
+                None => target.fill(if is_float { Values::Floats } else { Values::Integers }, valid),
+            }
             self.registers[first + position] = target;
         }
         Ok(())

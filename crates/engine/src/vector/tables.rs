@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use warpcube_column::VECTOR_ROWS as ROWS;
+use warpcube_column::{VECTOR_ROWS as ROWS, Values};
 
 use super::keys::{Index, Keys};
-use super::values::{Data, Own, Selection, Value, with_slots};
+use super::values::{Data, Own, Register, Selection, Value, with_slots};
 use crate::error::{Result, unsupported};
 use crate::facts::Facts;
 use crate::plan::keys::KeyPack;
@@ -23,6 +23,7 @@ enum Entries {
     Shorts(Vec<u16>),
     Words(Vec<u32>),
     Integers(Vec<i64>),
+    Wide(Vec<i128>),
     Floats(Vec<f64>),
 }
 
@@ -33,7 +34,7 @@ pub(super) struct Payload {
     low: i64,
     /// A flag an entry, where some are NULL.
     valid: Option<Vec<u8>>,
-    pub(super) is_float: bool,
+    is_float: bool,
 }
 
 /// Rows on their way into a table.
@@ -41,7 +42,7 @@ pub(super) struct Payload {
 pub(super) struct Rows {
     /// Words of keys, side by side.
     keys: Vec<u64>,
-    /// Bits of payload, a column each.
+    /// Words of payload, a column each: two a value of wide decimals.
     payload: Vec<Vec<u64>>,
     valid: Vec<Vec<u8>>,
 }
@@ -53,11 +54,10 @@ impl Rows {
         self.payload.resize_with(payload.len(), Vec::new);
         self.valid.resize_with(payload.len(), Vec::new);
         for ((value, column), valid) in payload.iter().zip(&mut self.payload).zip(&mut self.valid) {
-            rows.each(|row| column.push(value.bits(row)));
-            if value.valid.is_some() {
-                rows.each(|row| valid.push(u8::from(value.is_valid(row))));
-            } else {
-                valid.resize(column.len(), 1);
+            rows.each(|row| column.extend(value.words(row)));
+            match value.valid {
+                Some(_) => rows.each(|row| valid.push(u8::from(value.is_valid(row)))),
+                None => valid.resize(valid.len() + rows.len(), 1),
             }
         }
     }
@@ -219,6 +219,11 @@ impl Payload {
             entries
         }
         let is_float = facts.ty.is_float();
+        if facts.is_wide() {
+            let value = |row: usize| i128::from(bits[2 * row + 1] as i64) << 64 | i128::from(bits[2 * row]);
+            let entries = Entries::Wide(put(places, len, value));
+            return Payload { entries, low: 0, valid: valid_of_entries, is_float };
+        }
         let (low, high) = facts.range.unwrap_or((i64::MIN.into(), i64::MAX.into()));
         let span = if is_float { u128::MAX } else { high.max(low).abs_diff(low) };
         let low = if span > u32::MAX.into() { 0 } else { low as i64 };
@@ -233,17 +238,10 @@ impl Payload {
         Payload { entries, low, valid: valid_of_entries, is_float }
     }
 
-    /// Gathers the values of entries; rows without one are NULL. The flags are those of valid rows, if some are not.
-    pub(super) fn gather(
-        &self,
-        found: &[u32; ROWS],
-        rows: &Selection,
-        integers: &mut [i64; ROWS],
-        floats: &mut [f64; ROWS],
-        may_lack: bool,
-    ) -> Option<Own<u8>> {
+    /// Gathers the values of entries; rows without one are NULL, which some may be.
+    pub(super) fn gather(&self, found: &[u32; ROWS], rows: &Selection, target: &mut Register, may_lack: bool) {
         macro_rules! gathered {
-            ($values:expr, $to:ident, $of:expr) => {
+            ($values:expr, $to:expr, $of:expr) => {
                 rows.each(|row| {
                     if let Some(value) = $values.get(found[row] as usize) {
                         $to[row] = $of(*value);
@@ -251,14 +249,20 @@ impl Payload {
                 })
             };
         }
+        let (integers, floats) = (&mut target.buffer.integers, &mut target.buffer.floats);
+        let mut wide = None;
         match &self.entries {
             Entries::Bytes(values) => gathered!(values, integers, |value| self.low + i64::from(value)),
             Entries::Shorts(values) => gathered!(values, integers, |value| self.low + i64::from(value)),
             Entries::Words(values) => gathered!(values, integers, |value| self.low.wrapping_add(i64::from(value))),
             Entries::Integers(values) => gathered!(values, integers, |value| value),
             Entries::Floats(values) => gathered!(values, floats, |value| value),
+            Entries::Wide(values) => {
+                let own = wide.insert(Own::new());
+                gathered!(values, own, |value| value);
+            }
         }
-        (may_lack || self.valid.is_some()).then(|| {
+        let valid = (may_lack || self.valid.is_some()).then(|| {
             let mut flags = Own::new();
             rows.each(|row| {
                 let entry = found[row] as usize;
@@ -269,7 +273,11 @@ impl Payload {
                 flags[row] = valid;
             });
             flags
-        })
+        });
+        match wide {
+            Some(wide) => target.fill_wide(wide, valid),
+            None => target.fill(if self.is_float { Values::Floats } else { Values::Integers }, valid),
+        }
     }
 }
 
