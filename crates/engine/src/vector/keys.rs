@@ -2,12 +2,15 @@
 
 use warpcube_column::VECTOR_ROWS as ROWS;
 
-use super::evaluate::ordered;
 use super::values::{Data, Selection, Value, with_slots};
 use super::wide::number;
 use crate::facts::Facts;
 use crate::ir::Ty;
 use crate::plan::keys::{KeyPack, Null};
+
+/// Keys from which on threads share them, and most shares: each thread looks at all keys for its own.
+const SHARED_KEYS: usize = 1 << 16;
+const SHARES_MAX: usize = 64;
 
 /// Words of the keys of a vector's rows: a column a word.
 #[derive(Debug, Default)]
@@ -37,7 +40,11 @@ pub(super) enum Form {
 
 impl Keys {
     pub(super) fn new(pack: &KeyPack) -> Keys {
-        Keys { words: (0..pack.words).map(|_| Box::new([0; ROWS])).collect() }
+        Keys::of_words(pack.words)
+    }
+
+    pub(super) fn of_words(words: usize) -> Keys {
+        Keys { words: (0..words).map(|_| Box::new([0; ROWS])).collect() }
     }
 
     /// Packs values of rows. Rows with a value that has no place in the packing are left out of the selection: NULL
@@ -121,18 +128,6 @@ fn fits(most: i128, low: i128, places: u64, first: u64) -> bool {
     most - low < i128::from(places - first)
 }
 
-/// A value in the order of its type, as words without a sign, the first one most significant: one, or two of a wide
-/// decimal.
-pub(super) fn image(value: &Value<'_>, row: usize, ty: Ty) -> impl Iterator<Item = u64> {
-    let (first, second) = match &value.data {
-        Data::Floats(slots) => (with_slots!(slots, at => ordered(at(row)) as u64 ^ 1 << 63), None),
-        Data::Integers(_) if ty == Ty::U64 => (value.bits(row), None),
-        Data::Integers(_) => (value.bits(row) ^ 1 << 63, None),
-        Data::Wide(slots) => (with_slots!(slots, at => (at(row) >> 64) as u64 ^ 1 << 63), Some(value.bits(row))),
-    };
-    [first].into_iter().chain(second)
-}
-
 /// Keys by number, in the order in which they came: open addressing with linear probes.
 #[derive(Debug, Default)]
 pub(super) struct Index {
@@ -143,11 +138,25 @@ pub(super) struct Index {
     words: usize,
 }
 
-fn hash(key: impl Iterator<Item = u64>) -> u64 {
-    key.fold(0x243f_6a88_85a3_08d3, |hash: u64, word| {
-        let mixed = u128::from(hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
+/// The hash of a key; an [`Index`] goes by the lower bits of it, [`share_of`] by upper ones.
+pub(super) fn hash(key: &[u64]) -> u64 {
+    key.iter().fold(0x243f_6a88_85a3_08d3, |hash: u64, word| {
+        let mixed = u128::from(hash ^ *word).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
         (mixed as u64) ^ (mixed >> 64) as u64
     })
+}
+
+/// Which of a power of two of shares the keys of a hash belong to.
+pub(super) fn share_of(hash: u64, shares: usize) -> usize {
+    (hash >> 48) as usize & (shares - 1)
+}
+
+/// Shares that threads put so many keys together in, a power of two.
+pub(super) fn shares_of(keys: usize) -> usize {
+    match keys {
+        ..SHARED_KEYS => 1,
+        _ => rayon::current_num_threads().next_power_of_two().min(SHARES_MAX),
+    }
 }
 
 impl Index {
@@ -168,10 +177,10 @@ impl Index {
         &self.keys[number * self.words..][..self.words]
     }
 
-    /// The slot of a key, or the free one where it would be.
-    fn slot(&self, key: &[u64]) -> usize {
+    /// The slot of a key of a hash, or the free one where it would be.
+    fn slot(&self, key: &[u64], hash: u64) -> usize {
         let mask = self.slots.len() - 1;
-        let mut at = hash(key.iter().copied()) as usize & mask;
+        let mut at = hash as usize & mask;
         loop {
             match self.slots[at] {
                 0 => return at,
@@ -181,9 +190,9 @@ impl Index {
         }
     }
 
-    /// The number of a key, which is new where it is that of the last one.
-    pub(super) fn insert(&mut self, key: &[u64]) -> usize {
-        let slot = self.slot(key);
+    /// The number of a key of a hash, which is new where it is that of the last one.
+    pub(super) fn insert(&mut self, key: &[u64], hash: u64) -> usize {
+        let slot = self.slot(key, hash);
         if self.slots[slot] != 0 {
             return self.slots[slot] as usize - 1;
         }
@@ -195,14 +204,15 @@ impl Index {
         self.len() - 1
     }
 
-    pub(super) fn find(&self, key: &[u64]) -> Option<usize> {
-        (self.slots[self.slot(key)] as usize).checked_sub(1)
+    pub(super) fn find(&self, key: &[u64], hash: u64) -> Option<usize> {
+        (self.slots[self.slot(key, hash)] as usize).checked_sub(1)
     }
 
     fn grow(&mut self) {
         self.slots = vec![0; 4 * self.slots.len()];
         for number in 0..self.len() {
-            let slot = self.slot(&self.keys[number * self.words..][..self.words]);
+            let key = self.key(number);
+            let slot = self.slot(key, hash(key));
             self.slots[slot] = number as u32 + 1;
         }
     }
@@ -216,8 +226,10 @@ mod tests {
     fn an_index_numbers_keys_in_the_order_in_which_they_came() {
         let mut index = Index::new(2);
         for number in 0..5000u64 {
-            assert_eq!(index.insert(&[number % 3000, number % 3000 * 7]), number as usize % 3000);
+            let key = [number % 3000, number % 3000 * 7];
+            assert_eq!(index.insert(&key, hash(&key)), number as usize % 3000);
         }
-        assert_eq!((index.len(), index.find(&[2999, 2999 * 7]), index.find(&[2999, 1])), (3000, Some(2999), None));
+        let find = |key: [u64; 2]| index.find(&key, hash(&key));
+        assert_eq!((index.len(), find([2999, 2999 * 7]), find([2999, 1])), (3000, Some(2999), None));
     }
 }

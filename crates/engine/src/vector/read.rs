@@ -2,9 +2,9 @@
 
 use warpcube_column::{VECTOR_ROWS as ROWS, Values};
 
-use super::groups::GroupRows;
 use super::plan::{HostPipeline, HostStep, Origin};
 use super::program::Program;
+use super::rows::Words;
 use super::scan::{Scanned, Worker, values};
 use super::tables::NONE;
 use super::values::{Own, Register, Selection, Value};
@@ -52,7 +52,7 @@ impl Worker<'_> {
                 }
             }
             Origin::Word { column, is_float } => {
-                let Scanned::Groups { rows, key_words, is_wide } = self.scanned else { return };
+                let Scanned::Rows { rows, key_words, is_wide } = self.scanned else { return };
                 let (first, register) = (vector * ROWS, &mut self.registers[register]);
                 let word = |row: usize| match (*column, *is_wide) {
                     (0, false) => rows.words[(first + row) * rows.row_words].wrapping_add(1),
@@ -85,7 +85,7 @@ impl Worker<'_> {
 
     /// Computes a value of a group.
     fn read_value(&mut self, register: usize, value: &GroupValue) {
-        let Scanned::Groups { rows: groups, key_words, .. } = self.scanned else { return };
+        let Scanned::Rows { rows: groups, key_words, .. } = self.scanned else { return };
         let first = self.vector * ROWS;
         let words = |row: usize| &groups.words[(first + row) * groups.row_words..][..groups.row_words];
         let target = &mut self.registers[register];
@@ -105,7 +105,15 @@ impl Worker<'_> {
                     let is_valid = output.count.is_none_or(|count| cell(count) != 0);
                     (read_cells(output.read, is_unsigned, cell), is_valid)
                 }
-                GroupRead::Stored { .. } => (0, false),
+                GroupRead::Stored { valid, word, wide } => {
+                    let is_valid = !value.facts.nullable || words[valid.0] >> valid.1 & 1 != 0;
+                    let number = match (wide, is_unsigned || is_float) {
+                        (true, _) => i128::from(words[word + 1] as i64) << 64 | i128::from(words[*word]),
+                        (false, true) => words[*word].into(),
+                        (false, false) => (words[*word] as i64).into(),
+                    };
+                    (number, is_valid)
+                }
             };
             valid[row] = u8::from(is_valid);
             raises |= is_valid && !is_float && !limits.contains(&number);
@@ -116,7 +124,7 @@ impl Worker<'_> {
             if is_float {
                 floats[row] = match (&value.read, value.facts.ty) {
                     (GroupRead::Aggregate(output), _) if matches!(output.read, Read::Nearest(_)) => number as f64,
-                    (GroupRead::Key { .. }, Ty::F32) => f32::from_bits(number as u32).into(),
+                    (GroupRead::Key { .. } | GroupRead::Stored { .. }, Ty::F32) => f32::from_bits(number as u32).into(),
                     (_, Ty::F32) => f64::from(f64::from_bits(number as u64) as f32),
                     _ => f64::from_bits(number as u64),
                 };
@@ -181,12 +189,12 @@ fn read_cells(read: Read, is_unsigned: bool, cell: impl Fn(usize) -> u64) -> i12
 /// # Errors
 /// Evaluation errors of groups.
 pub(super) fn over_groups(
-    groups: &GroupRows,
+    groups: &Words,
     key_words: usize,
     (programs, origins): (&[Program], &[Origin]),
     mut visit: impl FnMut(&[Value<'_>], &Selection),
 ) -> Result<()> {
-    let scanned = Scanned::Groups { rows: groups, key_words, is_wide: false };
+    let scanned = Scanned::Rows { rows: groups, key_words, is_wide: false };
     let pipeline = HostPipeline::of_values(origins.to_vec());
     let mut worker = Worker::new(&pipeline, &scanned, &[]);
     for vector in 0..groups.count.div_ceil(ROWS) {

@@ -12,7 +12,7 @@ use warpcube_engine::{
 use crate::support::*;
 
 /// Columns that every table has, in this order; the first is its key.
-const COLUMNS: [(Ty, DataType); 11] = [
+pub(super) const COLUMNS: [(Ty, DataType); 11] = [
     (Ty::I32, DataType::Int32),
     (Ty::I64, DataType::Int64),
     (Ty::I8, DataType::Int8),
@@ -31,9 +31,9 @@ const DATE: usize = 8;
 
 /// A register: its type, the Arrow type of its values, and whether they are strings.
 #[derive(Debug, Clone)]
-struct Register {
+pub(super) struct Register {
     ty: Ty,
-    data_type: DataType,
+    pub(super) data_type: DataType,
     text: bool,
 }
 
@@ -58,11 +58,11 @@ impl Generator {
         mixed(self.state as usize, 77)
     }
 
-    fn below(&mut self, bound: usize) -> usize {
+    pub(super) fn below(&mut self, bound: usize) -> usize {
         (self.next() % bound as u64) as usize
     }
 
-    fn one_of<T: Clone>(&mut self, items: &[T]) -> T {
+    pub(super) fn one_of<T: Clone>(&mut self, items: &[T]) -> T {
         items[self.below(items.len())].clone()
     }
 
@@ -90,13 +90,19 @@ impl Generator {
             .collect()
     }
 
+    /// The registers of a table.
+    pub(super) fn base(&self) -> Vec<Register> {
+        let register = |(column, (ty, data_type)): (usize, &(Ty, DataType))| Register {
+            ty: *ty,
+            data_type: data_type.clone(),
+            text: column == TEXT,
+        };
+        COLUMNS.iter().enumerate().map(register).collect()
+    }
+
     /// A fragment over the tables.
     pub fn fragment(&mut self) -> Fragment {
-        let base: Vec<Register> = COLUMNS
-            .iter()
-            .enumerate()
-            .map(|(column, (ty, data_type))| Register { ty: *ty, data_type: data_type.clone(), text: column == TEXT })
-            .collect();
+        let base = self.base();
         let mut pipelines: Vec<Pipeline> = Vec::new();
         let (mut registers, mut steps) = (base.clone(), Vec::new());
         for dimension in 1..=self.dimensions {
@@ -166,7 +172,7 @@ impl Generator {
         whole
     }
 
-    fn filter(&mut self, registers: &[Register]) -> Step {
+    pub(super) fn filter(&mut self, registers: &[Register]) -> Step {
         filter(self.expr(Ty::Bool, registers, 3))
     }
 
@@ -218,7 +224,7 @@ impl Generator {
     }
 
     /// A random expression of a type; of 32 bits without a sign those are strings.
-    fn expr(&mut self, ty: Ty, registers: &[Register], depth: usize) -> Expr {
+    pub(super) fn expr(&mut self, ty: Ty, registers: &[Register], depth: usize) -> Expr {
         if depth == 0 || self.below(6) == 0 {
             return self.leaf(ty, registers);
         }
