@@ -7,6 +7,7 @@ use super::program::{Bounds, Entries, Kind, Node, Order, Program, within_i64};
 use super::values::{Data, Own, Register, Selection, Slots, Value, both, with_slots};
 use super::wide::{self, nearest};
 use crate::error::{EngineError, Result};
+use crate::facts::{FIRST_DAY, LAST_DAY};
 use crate::ir::{BinaryOp, Ty, UnaryOp};
 
 /// The error of a row that raises.
@@ -221,7 +222,16 @@ impl Node {
             }
             Node::Table(inner, entries) => entries.look_up(of(inner)?, rows),
             Node::Case(branches, otherwise, kind) => case(branches, otherwise, *kind, registers, rows)?,
-            Node::Part(part, inner) => mapped(of(inner)?, rows, |days| date_part(*part, days)),
+            Node::Part(part, inner, false) => mapped(of(inner)?, rows, |days| date_part(*part, days)),
+            Node::Part(part, inner, true) => {
+                let inner = of(inner)?;
+                let mut valid = Own::new();
+                with_slots!(inner.of_integers(), at => rows.each(|row| {
+                    let is_inside = (FIRST_DAY..=LAST_DAY).contains(&at(row).into());
+                    valid[row] = u8::from(is_inside && inner.is_valid(row));
+                }));
+                Value { valid: Some(Slots::Own(valid)), ..mapped(inner, rows, |days| date_part(*part, days)) }
+            }
             Node::AddMonths(inner, months) => mapped(of(inner)?, rows, |days| months_later(days, (*months).into())),
             Node::Among(inner, list) => {
                 let inner = of(inner)?;

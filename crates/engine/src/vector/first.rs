@@ -68,8 +68,10 @@ impl FirstPlan {
             });
         }
         if let Some(windows) = &self.windows {
-            let rank = |at: usize| ranked.rank(self, order[at] as usize);
-            let sorted = windows::Sorted { plan: windows, row: &self.row, order: &self.order, rank: &rank };
+            let words = self.order.words;
+            let keys = order.par_iter().flat_map_iter(|row| &ranked.rank(self, *row as usize)[..words]);
+            let keys: Vec<u64> = keys.copied().collect();
+            let sorted = windows::Sorted { plan: windows, row: &self.row, order: &self.order, keys: &keys };
             sorted.add(&mut rows, self.overflow)?;
         }
         Ok(rows)
@@ -100,12 +102,7 @@ impl Ranked {
     pub(super) fn enter(&mut self, plan: &FirstPlan, registers: &[Register], rows: &mut Selection) -> Result<()> {
         plan.order.pack(registers, rows, &mut self.keys)?;
         if let Some(bound) = &self.bound {
-            let rank = |row: usize| self.keys.words.iter().map(|words| words[row]).collect::<Vec<_>>();
-            rows.retain(|row| match &self.keys.words[..] {
-                [] => true,
-                [words] => words[row] <= bound[0],
-                _ => rank(row) <= *bound,
-            });
+            rows.retain(|row| self.keys.words.iter().map(|words| words[row]).le(bound.iter().copied()));
         }
         Ok(())
     }

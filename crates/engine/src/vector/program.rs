@@ -65,7 +65,7 @@ pub(super) enum Node {
     /// An integer that raises outside of these bounds.
     Within(Box<Node>, Bounds<i128>),
     /// An integer over a power of ten, as a float.
-    ToFloat(Box<Node>, u32),
+    ToFloat(Box<Node>, i32),
     /// An integer as a float of 32 bits.
     ToSingle(Box<Node>),
     /// A float rounded to 32 bits.
@@ -79,7 +79,8 @@ pub(super) enum Node {
     /// Entries by code; that of NULL is the last.
     Table(Box<Node>, Arc<Entries>),
     Case(Vec<(Node, Node)>, Box<Node>, Kind),
-    Part(DatePart, Box<Node>),
+    /// A part of a date, and whether dates may leave the calendar, which are NULL.
+    Part(DatePart, Box<Node>, bool),
     /// A date so many months later.
     AddMonths(Box<Node>, i32),
     Among(Box<Node>, Arc<[i64]>),
@@ -213,10 +214,7 @@ impl Scope<'_> {
                     _ => self.node(inner)?,
                 }
             }
-            Expr::DecimalToFloat(inner, scale) => match u32::try_from(*scale) {
-                Ok(scale) => Node::ToFloat(boxed(inner)?, scale),
-                Err(_) => return unsupported("decimals of a negative scale on the CPU's columns"),
-            },
+            Expr::DecimalToFloat(inner, scale) => Node::ToFloat(boxed(inner)?, (*scale).into()),
             Expr::Quotient(operands, power) => {
                 let [dividend, divisor] = operands.as_ref();
                 Node::Quotient(Box::new([self.wide(dividend)?, self.wide(divisor)?]), 10i128.pow((*power).into()))
@@ -228,11 +226,8 @@ impl Scope<'_> {
             Expr::AddMonths(inner, months) => Node::AddMonths(boxed(inner)?, *months),
             Expr::Case(branches, otherwise) => self.case(expr, branches, otherwise)?,
             Expr::DatePart(part, inner) => {
-                let facts = self.facts(inner)?;
-                if crate::facts::may_leave_calendar(&facts) {
-                    return unsupported("parts of dates that may leave the calendar on the CPU's columns");
-                }
-                Node::Part(*part, boxed(inner)?)
+                let leaves = crate::facts::may_leave_calendar(&self.facts(inner)?);
+                Node::Part(*part, boxed(inner)?, leaves)
             }
             Expr::InCalendar(inner, _) => self.node(inner)?,
             Expr::Among(inner, values) => Node::Among(boxed(inner)?, values.clone()),

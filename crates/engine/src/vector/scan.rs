@@ -327,6 +327,9 @@ impl<'a> Worker<'a> {
                     ranked.enter(plan, &self.registers, &mut rows)?;
                 }
                 self.rows = rows;
+                if self.rows.is_empty() {
+                    return Ok(());
+                }
                 self.load(&plan.outputs)?;
                 let columns = values(&plan.outputs, &self.registers, &self.rows)?;
                 if let Local::First(ranked) = &mut self.local {

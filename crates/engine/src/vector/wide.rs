@@ -11,7 +11,7 @@ use crate::facts::DECIMAL_MAX;
 use crate::ir::BinaryOp;
 
 /// The largest power of ten that is a double.
-const POWER_MAX: u32 = 22;
+const POWER_MAX: i32 = 22;
 
 /// Integers of 64 bits, without a sign or with one, in 128.
 pub(super) fn widened<'a>(value: Value<'a>, is_unsigned: bool, rows: &Selection) -> Value<'a> {
@@ -119,12 +119,12 @@ pub(super) fn rounded(value: i128, factor: i128) -> i128 {
 }
 
 /// A decimal as the nearest double: its unscaled value over a power of ten.
-pub(super) fn nearest(value: i128, scale: u32) -> f64 {
+pub(super) fn nearest(value: i128, scale: i32) -> f64 {
     // Both operands are exact, so that the quotient is rounded once.
-    if value.unsigned_abs() <= 1 << f64::MANTISSA_DIGITS && scale <= POWER_MAX {
-        return value as f64 / 10f64.powi(scale as i32);
+    if value.unsigned_abs() <= 1 << f64::MANTISSA_DIGITS && (0..=POWER_MAX).contains(&scale) {
+        return value as f64 / 10f64.powi(scale);
     }
-    format!("{value}e-{scale}").parse().unwrap_or(f64::NAN)
+    format!("{value}e{}", -scale).parse().unwrap_or(f64::NAN)
 }
 
 /// Bits of a row's value in 128 bits; floats are their bits.
@@ -133,5 +133,18 @@ pub(super) fn number(value: &Value<'_>, row: usize) -> i128 {
         Data::Integers(slots) => with_slots!(slots, at => at(row).into()),
         Data::Wide(slots) => with_slots!(slots, at => at(row)),
         Data::Floats(slots) => with_slots!(slots, at => at(row).to_bits().into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_are_the_nearest_doubles() {
+        let of = [(5, -2, 500.0), (-15, 1, -1.5), (0, 3, 0.0), (i128::from(i64::MAX), 0, i64::MAX as f64)];
+        of.iter().for_each(|(value, scale, expected)| assert_eq!(nearest(*value, *scale), *expected));
+        assert_eq!(nearest(DECIMAL_MAX, 30).to_string(), "100000000");
+        assert_eq!((rounded(-25, 10), rounded(24, 10), rounded(DECIMAL_MAX, 10i128.pow(38))), (-3, 2, 1));
     }
 }

@@ -6,11 +6,12 @@
 //! list the alternatives).
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::evaluate::overflow;
-use super::order::Order;
+use super::order::{Order, Prefix};
 use super::rows::Words;
 use crate::error::{EngineError, Result};
 use crate::facts::Facts;
@@ -27,8 +28,8 @@ pub(super) struct Sorted<'a> {
     /// How the outputs lie.
     pub(super) row: &'a RowLayout,
     pub(super) order: &'a Order,
-    /// Packed keys by place.
-    pub(super) rank: &'a (dyn Fn(usize) -> &'a [u64] + Sync),
+    /// Packed keys of the rows, side by side.
+    pub(super) keys: &'a [u64],
 }
 
 /// The rows of a partition.
@@ -48,9 +49,12 @@ impl Sorted<'_> {
     /// Sums that leave their type.
     pub(super) fn add(&self, rows: &mut Words, rule: Overflow) -> Result<()> {
         let row_words = rows.row_words;
+        let (mut keys, mut starts) = (usize::MAX, Vec::new());
         for (position, plan) in self.plan.calls.iter().enumerate() {
             let call = &plan.call;
-            let starts = self.starts(0..rows.count, call.partition);
+            if call.partition != keys {
+                (keys, starts) = (call.partition, self.partitions(rows.count, call.partition));
+            }
             let mut tasks: Vec<(&[usize], &mut [u64])> = Vec::new();
             let (mut first, mut words) = (0, rows.words.as_mut_slice());
             while first + 1 < starts.len() {
@@ -67,10 +71,9 @@ impl Sorted<'_> {
                     let (own, others) = std::mem::take(&mut words).split_at_mut(own);
                     words = others;
                     let peers = match call.function.has_peers() {
-                        true => self.starts(pair[0]..pair[1], call.order.max(call.partition)),
+                        true => self.peers(pair[0]..pair[1], call.order.max(call.partition)),
                         false => Vec::new(),
                     };
-                    let peers = peers.into_iter().map(|start| start - pair[0]).collect();
                     let rows = pair[1] - pair[0];
                     let mut partition = Partition { sorted: self, words: own, row_words, rows, peers };
                     partition.compute(position, call, rule)?;
@@ -81,11 +84,30 @@ impl Sorted<'_> {
         Ok(())
     }
 
-    /// The first row of each run of rows that agree in the first so many keys, and the end of the last one.
-    fn starts(&self, rows: std::ops::Range<usize>, keys: usize) -> Vec<usize> {
+    /// Whether a row differs from the one before it in the first keys of the order.
+    fn differs(&self, row: usize, prefix: Prefix) -> bool {
+        let words = self.order.words;
+        let key = |row: usize| &self.keys[row * words..][..words];
+        !prefix.agrees(key(row - 1), key(row))
+    }
+
+    /// The first row of each partition of so many rows by so many keys, and the end of the last one.
+    fn partitions(&self, rows: usize, keys: usize) -> Vec<usize> {
         let prefix = self.order.prefix(keys);
-        let is_first = |row: &usize| *row == rows.start || !prefix.agrees((self.rank)(row - 1), (self.rank)(*row));
-        rows.clone().filter(is_first).chain([rows.end]).collect()
+        let others = (1..rows).into_par_iter().filter(|row| self.differs(*row, prefix));
+        let mut starts: Vec<usize> = rayon::iter::once(0).chain(others).collect();
+        if rows > 0 {
+            starts.push(rows);
+        }
+        starts
+    }
+
+    /// The first row of each group of peers among some rows by so many keys, and the end of the last one.
+    fn peers(&self, rows: Range<usize>, keys: usize) -> Vec<usize> {
+        let prefix = self.order.prefix(keys);
+        let others = (rows.start + 1..rows.end).filter(|row| self.differs(*row, prefix));
+        let starts = [rows.start].into_iter().chain(others).chain([rows.end]);
+        starts.map(|start| start - rows.start).collect()
     }
 }
 

@@ -3,7 +3,7 @@
 //! All other fragments of these tests are run so too, wherever they are compared.
 
 use arrow::datatypes::{DataType, Int64Type};
-use warpcube_engine::{BinaryOp, Fragment, JoinKind, Pipeline, Source, Ty};
+use warpcube_engine::{BinaryOp, DatePart, Expr, Fragment, JoinKind, Pipeline, Source, Ty};
 
 use crate::random::generator::Generator;
 use crate::support::*;
@@ -80,4 +80,15 @@ fn threads_share_the_keys_of_tables_and_of_groups() {
             compare_on_host(&fragment, &[&table]).unwrap();
         }
     }
+}
+
+#[test]
+fn dates_outside_of_the_calendar_have_no_parts() {
+    let of = [0, i32::MIN, i32::MAX, 95_026_236];
+    let table = MemoryTable::new("facts", vec![("d", days(of.len(), |row| Some(of[row])))]);
+    let year = || Expr::DatePart(DatePart::Year, Box::new(reg(0)));
+    let fragment = single(1, vec![], vec![], vec![count_of(year()), max(year(), DataType::Int32)]);
+    let (batch, _) = run(&host_engine(), &fragment, &[&table]).unwrap();
+    let found: Vec<_> = batch.columns().iter().map(|column| format!("{:?}", scalars(column))).collect();
+    assert_eq!(found, ["[Some(Int(2))]", "[Some(Int(262142))]"]);
 }
