@@ -9,6 +9,7 @@ use super::keys::Keys;
 use super::order::Order;
 use super::program::Program;
 use super::rows::{Words, lay_out};
+use super::scan::HostLimits;
 use super::values::{Register, Selection, Value};
 use super::windows;
 use crate::error::{Result, unsupported};
@@ -51,12 +52,13 @@ impl FirstPlan {
     /// The rows that all threads have found together.
     ///
     /// # Errors
-    /// Unsupported for 2³² rows and more; sums of windows that leave their type.
-    pub(super) fn finish(&self, parts: Vec<Ranked>) -> Result<Words> {
+    /// Unsupported for 2³² rows and more; sums of windows that leave their type; those of [`HostLimits::take`].
+    pub(super) fn finish(&self, parts: Vec<Ranked>, limits: &HostLimits<'_>) -> Result<Words> {
         let ranked = parts.into_iter().reduce(Ranked::append).unwrap_or_default();
         if u32::try_from(ranked.count).is_err() {
             return unsupported(format!("an order of {} rows on the CPU's columns", ranked.count));
         }
+        limits.take((ranked.count * (size_of::<(u64, u32)>() + 8 * self.row_words())) as u64)?;
         let mut order = ranked.order(self);
         order.drain(..order.len().min(self.skip as usize));
         let (own, row_words) = (self.row.words(), self.row_words());
@@ -72,7 +74,7 @@ impl FirstPlan {
             let keys = order.par_iter().flat_map_iter(|row| &ranked.rank(self, *row as usize)[..words]);
             let keys: Vec<u64> = keys.copied().collect();
             let sorted = windows::Sorted { plan: windows, row: &self.row, order: &self.order, keys: &keys };
-            sorted.add(&mut rows, self.overflow)?;
+            sorted.add(&mut rows, self.overflow, limits)?;
         }
         Ok(rows)
     }

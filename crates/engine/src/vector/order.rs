@@ -1,8 +1,8 @@
 //! The keys of an order packed into words that compare as rows do: the smaller ones come first.
 //!
 //! A key becomes a place between the bounds of its values, turned where it descends, with one more place before or
-//! behind all others where there are NULLs. Places lie side by side, the first key highest; one of more bits than a word
-//! has left begins another word.
+//! behind all others where there are NULLs. Places lie side by side, the first key highest; one of more bits than a
+//! word has left begins another word.
 //!
 //! ```text
 //! a: 0 to 99 or NULL, NULL last    b: 5 to 8, descending    word 0: place of a (7 bits) · place of b (2 bits)

@@ -1,8 +1,8 @@
 //! Expressions over the registers of a pipeline, as trees that are evaluated a vector at a time.
 //!
 //! Integers, codes and decimals are computed in 64 bits. Decimals whose bounds do not fit those, and operations of
-//! integers of 64 bits without a sign, are computed in 128 ([`super::wide`]): a node's value is wide where its facts are.
-//! What a row raises fails the run, and the CPU's plan tells whether the statement does.
+//! integers of 64 bits without a sign, are computed in 128 ([`super::wide`]): a node's value is wide where its facts
+//! are. What a row raises fails the run, and the CPU's plan tells whether the statement does.
 
 use std::sync::Arc;
 

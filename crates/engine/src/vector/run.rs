@@ -76,7 +76,7 @@ fn run_with(
         }
         let (mut table, mut rows) = (None, None);
         if index + 1 == fragment.branches(index).end {
-            match finish(std::mem::take(&mut locals), pipeline)? {
+            match finish(std::mem::take(&mut locals), pipeline, limits)? {
                 Left::Table(Some(built)) => table = Some(built),
                 Left::Table(None) => {
                     let bit = 1u32.checked_shl(index as u32).unwrap_or(0);
@@ -123,7 +123,7 @@ enum Left {
 }
 
 /// What the sinks of all threads have become.
-fn finish(locals: Vec<Local>, pipeline: &HostPipeline) -> Result<Left> {
+fn finish(locals: Vec<Local>, pipeline: &HostPipeline, limits: &HostLimits<'_>) -> Result<Left> {
     let (mut tables, mut groups, mut ranked, mut packed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for local in locals {
         match local {
@@ -136,7 +136,7 @@ fn finish(locals: Vec<Local>, pipeline: &HostPipeline) -> Result<Left> {
     Ok(match &pipeline.sink {
         HostSink::Table { plan, .. } => Left::Table(Table::of(tables, plan)?),
         HostSink::Groups { .. } => Left::Rows(Groups::finish(groups)?),
-        HostSink::First(plan) => Left::Rows(plan.finish(ranked)?),
+        HostSink::First(plan) => Left::Rows(plan.finish(ranked, limits)?),
         HostSink::Rows { plan, limit, .. } => {
             let packed = packed.into_iter().reduce(Packed::append);
             Left::Rows(packed.unwrap_or_else(|| Packed::new(plan.pack())).into_rows(*limit))

@@ -43,6 +43,24 @@ pub(super) struct HostLimits<'a> {
     pub(super) used: AtomicU64,
 }
 
+impl HostLimits<'_> {
+    /// Counts bytes that are taken.
+    ///
+    /// # Errors
+    /// [`GpuError::Cancelled`] once the run is cancelled; unsupported past the bytes of a run.
+    pub(super) fn take(&self, bytes: u64) -> Result<()> {
+        let used = self.used.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if (self.is_cancelled)() {
+            return Err(GpuError::Cancelled.into());
+        }
+        if used > self.bytes {
+            let most = in_bytes(self.bytes);
+            return unsupported(format!("tables, groups and rows of more than {most} on the CPU's columns"));
+        }
+        Ok(())
+    }
+}
+
 /// What the threads of a scan share.
 struct Shared<'a> {
     limits: &'a HostLimits<'a>,
@@ -227,22 +245,14 @@ impl<'a> Worker<'a> {
     /// Tells the other threads of what has come.
     ///
     /// # Errors
-    /// [`GpuError::Cancelled`]; unsupported past the bytes of a run.
+    /// Those of [`HostLimits::take`].
     pub(super) fn check(&mut self) -> Result<()> {
         let Some(Shared { limits, taken, .. }) = self.shared else { return Ok(()) };
         let (rows, bytes) = self.local.size();
         taken.fetch_add(rows - self.told.0, Ordering::Relaxed);
         let more = bytes.saturating_sub(self.told.1);
-        let used = limits.used.fetch_add(more, Ordering::Relaxed) + more;
         self.told = (rows, bytes.max(self.told.1));
-        if (limits.is_cancelled)() {
-            return Err(GpuError::Cancelled.into());
-        }
-        if used > limits.bytes {
-            let most = in_bytes(limits.bytes);
-            return unsupported(format!("tables, groups and rows of more than {most} on the CPU's columns"));
-        }
-        Ok(())
+        limits.take(more)
     }
 
     fn run(&mut self, morsel: Morsel) -> Result<()> {

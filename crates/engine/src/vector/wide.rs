@@ -1,5 +1,5 @@
-//! Decimals of more than 64 bits, and operations of 64-bit integers whose results need more. Rows that are NULL may hold
-//! anything.
+//! Decimals of more than 64 bits, and operations of 64-bit integers whose results need more. Rows that are NULL may
+//! hold anything.
 
 use arrow::datatypes::i256;
 

@@ -13,6 +13,7 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use super::evaluate::overflow;
 use super::order::{Order, Prefix};
 use super::rows::Words;
+use super::scan::HostLimits;
 use crate::error::{EngineError, Result};
 use crate::facts::Facts;
 use crate::ir::{AggregateKind, Frame, FrameBound, Literal, Overflow, Ty, WindowCall, WindowFunction};
@@ -46,11 +47,12 @@ impl Sorted<'_> {
     /// Computes the columns behind the outputs.
     ///
     /// # Errors
-    /// Sums that leave their type.
-    pub(super) fn add(&self, rows: &mut Words, rule: Overflow) -> Result<()> {
+    /// Sums that leave their type; those of [`HostLimits::take`].
+    pub(super) fn add(&self, rows: &mut Words, rule: Overflow, limits: &HostLimits<'_>) -> Result<()> {
         let row_words = rows.row_words;
         let (mut keys, mut starts) = (usize::MAX, Vec::new());
         for (position, plan) in self.plan.calls.iter().enumerate() {
+            limits.take(0)?;
             let call = &plan.call;
             if call.partition != keys {
                 (keys, starts) = (call.partition, self.partitions(rows.count, call.partition));
@@ -172,7 +174,8 @@ impl Partition<'_, '_> {
                         Some(listed) => (listed.before[low], listed.before[high]),
                         None => (low, high),
                     };
-                    let at = if *place > 0 { from as i64 + place - 1 } else { to as i64 + place };
+                    let (first, behind) = (from as i64, to as i64);
+                    let at = if *place > 0 { first.saturating_add(place - 1) } else { behind.saturating_add(*place) };
                     let at = usize::try_from(at).ok().filter(|at| (from..to).contains(at))?;
                     own.output(*output, listed.as_ref().map_or(at, |listed| listed.places[at]))
                 });
@@ -190,8 +193,8 @@ impl Partition<'_, '_> {
         match listed {
             // Before the row, or behind it.
             Some(Listed { places, before }) => {
-                let at = if by > 0 { before[row] as i64 - by } else { before[row + 1] as i64 - by - 1 };
-                within(at, places.len()).map(|at| places[at])
+                let first = if by > 0 { before[row] as i64 } else { before[row + 1] as i64 - 1 };
+                within(first.saturating_sub(by), places.len()).map(|at| places[at])
             }
             None => within((row as i64).saturating_sub(by), self.rows),
         }
@@ -221,8 +224,8 @@ impl Partition<'_, '_> {
             AggregateKind::Min | AggregateKind::Max => {
                 let (mut queue, mut next) = (VecDeque::<(usize, i128)>::new(), 0);
                 self.each_frame(position, frame, |_, low, high| {
-                    for row in next..high {
-                        let Some(value) = values[row] else { continue };
+                    for (row, value) in values.iter().enumerate().take(high).skip(next) {
+                        let Some(value) = *value else { continue };
                         let is_behind =
                             |last: i128| if kind == AggregateKind::Min { last >= value } else { last <= value };
                         while queue.back().is_some_and(|(_, last)| is_behind(*last)) {
