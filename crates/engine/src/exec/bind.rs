@@ -18,22 +18,19 @@ use crate::codegen::stop_memory::TICKETS_STRIDE;
 use crate::codegen::topk::BoundTop;
 use crate::error::{EngineError, Result, unsupported};
 use crate::exec::view;
-use crate::facts::Facts;
-use crate::ir::{Fragment, Overflow, Pipeline, Probe, Source};
+use crate::ir::{Fragment, Overflow, Probe, Source};
 use crate::plan::bytes::over_bytes;
 use crate::plan::dependencies::{determined_keys, determined_order};
 use crate::plan::groups::Grouping;
 use crate::plan::growth::Growth;
-use crate::plan::input::{Branch, PipelineInput, limit, rows_out, unmatched_rows};
+use crate::plan::input::{Branch, PipelineInput, limit};
 use crate::plan::launches::{LaunchGroup, launch_groups, levels};
 use crate::plan::listed::with_list;
-use crate::plan::order;
 use crate::plan::pipeline::plan;
-use crate::plan::ready::{malformed, over_output, unique};
+use crate::plan::ready::{Ready, malformed, unique};
 use crate::plan::table::{TablePlan, Tables, Unique};
-use crate::plan::union::{Member, Union};
+use crate::plan::union::Union;
 use crate::plan::unread::without_unread;
-use crate::plan::view::{View, of_table};
 use crate::tuning::Tuning;
 
 /// The kernel that gathers the groups there are.
@@ -132,20 +129,20 @@ pub(crate) fn bind(
     let mut built: Vec<Option<Arc<TablePlan>>> = vec![None; fragment.pipelines.len()];
     let mut memory: Vec<Option<TableMemory>> = vec![None; fragment.pipelines.len()];
     let mut pipelines: Vec<BoundPipeline> = Vec::new();
-    let (mut ready, mut union, levels) = (Vec::new(), None, levels(fragment));
+    let (mut all, mut union, levels) = (Vec::new(), None, levels(fragment));
     for index in 0..fragment.pipelines.len() {
         let branches = fragment.branches(index);
         if branches.start == index {
             let known = (&built[..], &pipelines[..]);
-            let members = branches.clone().map(|index| Ready::of(fragment, index, tables, (known, guesses.several)));
-            ready = members.collect::<Result<Vec<_>>>()?;
-            union = match ready.len() {
+            let members = branches.clone().map(|index| ready(fragment, index, tables, (known, guesses.several)));
+            all = members.collect::<Result<Vec<_>>>()?;
+            union = match all.len() {
                 1 => None,
-                _ => Some(Union::of(&ready.iter().map(Ready::member).collect::<Vec<_>>(), fragment.overflow)?),
+                _ => Some(Union::of(&all.iter().map(Ready::member).collect::<Vec<_>>(), fragment.overflow)?),
             };
         }
         let number = index - branches.start;
-        let Some(Ready { scanned, pipeline, registers, rows, .. }) = ready.get(number) else {
+        let Some(Ready { scanned, pipeline, registers, rows, .. }) = all.get(number) else {
             return Err(malformed(index, "is the end of an empty union"));
         };
         let rows = *rows;
@@ -345,59 +342,27 @@ fn is_behind(bound: &[BoundPipeline], levels: &[usize], index: usize) -> bool {
 type Known<'a> = (&'a Tables, &'a [BoundPipeline]);
 
 /// A pipeline whose tables and groups are bound.
-struct Ready<'a> {
-    scanned: View<'a>,
-    /// As it is written: over the columns of groups, with tests of strings in the place of functions.
-    pipeline: Cow<'a, Pipeline>,
-    registers: Vec<Option<Facts>>,
-    /// Rows of its scan.
-    rows: u64,
-    /// Most rows that come to its sink.
-    rows_out: u64,
-    /// Most of them that are none of a join with several matches; none if it has no such join.
-    unmatched_rows: Option<u64>,
-}
-
-impl<'a> Ready<'a> {
-    fn of(
-        fragment: &'a Fragment,
-        index: usize,
-        tables: &'a [Relation],
-        ((built, before), several): (Known<'_>, u32),
-    ) -> Result<Ready<'a>> {
-        let pipeline = fragment.pipelines.get(index).ok_or_else(|| malformed(index, "is not there"))?;
-        let scanned = match pipeline.source {
-            Source::Table(table) => {
-                let relation = tables.get(table).ok_or_else(|| malformed(index, &format!("scans table {table}")))?;
-                of_table(table, relation)
-            }
-            Source::Output(of) => match before.get(of).map(|pipeline| &pipeline.sink) {
-                Some(BoundSink::Groups(groups)) => view::of_groups(groups),
-                Some(BoundSink::List(list)) => view::of_list(list),
-                Some(BoundSink::TopK(top)) => view::of_first_rows(top),
-                _ => return Err(malformed(index, &format!("scans groups {of}"))),
-            },
+fn ready<'a>(
+    fragment: &'a Fragment,
+    index: usize,
+    tables: &'a [Relation],
+    ((built, before), several): (Known<'_>, u32),
+) -> Result<Ready<'a>> {
+    let left = |of: usize| {
+        let view = match before.get(of).map(|pipeline| &pipeline.sink) {
+            Some(BoundSink::Groups(groups)) => view::of_groups(groups),
+            Some(BoundSink::List(list)) => view::of_list(list),
+            Some(BoundSink::TopK(top)) => view::of_first_rows(top),
+            _ => return Err(malformed(index, &format!("scans groups {of}"))),
         };
-        let mut pipeline = match pipeline.source {
-            Source::Table(_) => Cow::Borrowed(pipeline),
-            Source::Output(_) => Cow::Owned(over_output(pipeline, &scanned)),
-        };
-        let values = scanned.values.iter().map(|value| &value.facts);
-        let columns: Vec<Facts> = scanned.columns.iter().map(|column| &column.facts).chain(values).cloned().collect();
-        let registers = order::registers(&pipeline, &columns, built)?;
-        if registers.iter().flatten().any(|facts| facts.texts.is_some()) {
-            let is_unique = |probe: &Probe| unique(fragment, probe.build, several) != Unique::No;
-            pipeline = Cow::Owned(over_bytes(&pipeline, &registers, &determined_keys(fragment, index, &is_unique))?);
-        }
-        let rows = scanned.rows();
-        let (rows_out, unmatched_rows) = (rows_out(&pipeline, rows, built), unmatched_rows(&pipeline, built));
-        Ok(Ready { scanned, pipeline, registers, rows, rows_out, unmatched_rows })
+        let rows = view.rows();
+        Ok((view, rows))
+    };
+    let mut ready = Ready::of(fragment, index, (tables, built), left)?;
+    if ready.has_texts() {
+        let is_unique = |probe: &Probe| unique(fragment, probe.build, several) != Unique::No;
+        let determined = determined_keys(fragment, index, &is_unique);
+        ready.pipeline = Cow::Owned(over_bytes(&ready.pipeline, &ready.registers, &determined)?);
     }
-
-    fn member(&self) -> Member<'_> {
-        let Ready { scanned, pipeline, registers, rows, rows_out, unmatched_rows } = self;
-        let (columns, values) = (&scanned.columns, &scanned.values);
-        let (rows, rows_out, unmatched_rows) = (*rows, *rows_out, *unmatched_rows);
-        Member { sink: &pipeline.sink, registers, columns, values, rows, rows_out, unmatched_rows }
-    }
+    Ok(ready)
 }

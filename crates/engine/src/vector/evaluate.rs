@@ -2,13 +2,16 @@
 //!
 //! What a row raises fails the run: the rows that a program is asked for are those that the plan computes it for.
 
-use super::program::{Bounds, Entries, Node, Order, Program};
+use super::calendar::{date_part, months_later};
+use super::program::{Bounds, Entries, Kind, Node, Order, Program, within_i64};
 use super::values::{Data, Own, Register, Selection, Slots, Value, both, with_slots};
+use super::wide::{self, nearest};
 use crate::error::{EngineError, Result};
-use crate::ir::{BinaryOp, DatePart, Ty, UnaryOp};
+use crate::facts::{FIRST_DAY, LAST_DAY};
+use crate::ir::{BinaryOp, Ty, UnaryOp};
 
 /// The error of a row that raises.
-fn overflow() -> EngineError {
+pub(super) fn overflow() -> EngineError {
     EngineError::Evaluation("an overflow")
 }
 
@@ -35,6 +38,30 @@ fn floats(rows: &Selection, of: impl Fn(usize) -> f64) -> Own<f64> {
     values
 }
 
+/// A function of integers.
+fn mapped<'a>(value: Value<'a>, rows: &Selection, of: impl Fn(i64) -> i64) -> Value<'a> {
+    let values = with_slots!(value.of_integers(), at => integers(rows, |row| of(at(row))));
+    Value::integers(values, value.valid)
+}
+
+/// Floats as integers within bounds, without the digits behind the point.
+fn truncated<'a>(value: Value<'a>, (low, high): Bounds<i128>, rows: &Selection) -> Result<Value<'a>> {
+    // The bounds of 64 bits are no doubles; the powers of two beside them are.
+    let (low, above) = (low as f64, (high + 1) as f64);
+    let is_unsigned = high > i64::MAX.into();
+    let mut raises = false;
+    let mut values = Own::new();
+    with_slots!(value.of_floats(), at => rows.each(|row| {
+        let whole = at(row).trunc();
+        raises |= !(low..above).contains(&whole) && value.is_valid(row);
+        values[row] = if is_unsigned { whole as u64 as i64 } else { whole as i64 };
+    }));
+    match raises {
+        true => Err(overflow()),
+        false => Ok(Value::integers(values, value.valid)),
+    }
+}
+
 impl Node {
     fn evaluate<'a>(&self, registers: &'a [Register], rows: &Selection) -> Result<Value<'a>> {
         let of = |node: &Node| node.evaluate(registers, rows);
@@ -42,11 +69,19 @@ impl Node {
             Node::Register(register) => registers[*register].value(),
             Node::Integer(value) => Value { data: Data::Integers(Slots::Same(*value)), valid: None },
             Node::Float(value) => Value { data: Data::Floats(Slots::Same(*value)), valid: None },
+            Node::Wide(value) => Value { data: Data::Wide(Slots::Same(*value)), valid: None },
             Node::Null => Value { data: Data::Integers(Slots::Same(0)), valid: Some(Slots::Same(0)) },
             Node::Arithmetic(op, operands, bounds) => {
                 let [left, right] = [of(&operands[0])?, of(&operands[1])?];
                 arithmetic(*op, left, right, *bounds, rows)?
             }
+            Node::Widened(inner, is_unsigned) => wide::widened(of(inner)?, *is_unsigned, rows),
+            Node::Narrowed(inner) => wide::narrowed(of(inner)?, rows),
+            Node::WideArithmetic(op, operands, bounds) => {
+                wide::arithmetic(*op, &of(&operands[0])?, &of(&operands[1])?, *bounds, rows)?
+            }
+            Node::Quotient(operands, factor) => wide::quotient(&of(&operands[0])?, &of(&operands[1])?, *factor, rows)?,
+            Node::Deviations(sums) => wide::deviations([&of(&sums[0])?, &of(&sums[1])?, &of(&sums[2])?], rows),
             Node::Wrapped(inner, ty) => {
                 let inner = of(inner)?;
                 let wrapped: fn(i64) -> i64 = match ty {
@@ -58,8 +93,7 @@ impl Node {
                     Ty::U32 => |value| i64::from(value as u32),
                     _ => return Ok(inner),
                 };
-                let values = with_slots!(inner.of_integers(), at => integers(rows, |row| wrapped(at(row))));
-                Value::integers(values, inner.valid)
+                mapped(inner, rows, wrapped)
             }
             Node::FloatArithmetic(op, operands) => {
                 let [left, right] = [of(&operands[0])?, of(&operands[1])?];
@@ -80,11 +114,7 @@ impl Node {
             }
             Node::And(operands) => guarded(operands, 0, registers, rows)?,
             Node::Or(operands) => guarded(operands, 1, registers, rows)?,
-            Node::Not(inner) => {
-                let inner = of(inner)?;
-                let values = with_slots!(inner.of_integers(), at => integers(rows, |row| at(row) ^ 1));
-                Value::integers(values, inner.valid)
-            }
+            Node::Not(inner) => mapped(of(inner)?, rows, |value| value ^ 1),
             Node::IsNull(inner, wanted) => {
                 let inner = of(inner)?;
                 Value::integers(integers(rows, |row| i64::from(inner.is_valid(row) != *wanted)), None)
@@ -118,15 +148,23 @@ impl Node {
             }
             Node::Absolute(inner) => {
                 let inner = of(inner)?;
-                let values = with_slots!(inner.of_integers(), at => integers(rows, |row| at(row).wrapping_abs()));
-                Value::integers(values, inner.valid)
+                match inner.data {
+                    Data::Wide(_) => wide::mapped(inner, rows, i128::wrapping_abs),
+                    _ => mapped(inner, rows, i64::wrapping_abs),
+                }
             }
-            Node::Within(inner, (low, high)) => {
+            Node::Within(inner, bounds) => {
                 let inner = of(inner)?;
                 let mut raises = false;
-                with_slots!(inner.of_integers(), at => rows.each(|row| {
-                    raises |= (at(row) < *low || at(row) > *high) && inner.is_valid(row);
-                }));
+                let (least, most) = within_i64(*bounds);
+                match &inner.data {
+                    Data::Wide(slots) => with_slots!(slots, at => rows.each(|row| {
+                        raises |= (at(row) < bounds.0 || at(row) > bounds.1) && inner.is_valid(row);
+                    })),
+                    _ => with_slots!(inner.of_integers(), at => rows.each(|row| {
+                        raises |= (at(row) < least || at(row) > most) && inner.is_valid(row);
+                    })),
+                }
                 if raises {
                     return Err(overflow());
                 }
@@ -134,39 +172,79 @@ impl Node {
             }
             Node::ToFloat(inner, scale) => {
                 let inner = of(inner)?;
-                let values = with_slots!(inner.of_integers(), at => match scale {
-                    0 => floats(rows, |row| at(row) as f64),
-                    scale => floats(rows, |row| nearest(at(row), *scale)),
-                });
+                let values = match (&inner.data, scale) {
+                    (Data::Wide(slots), 0) => with_slots!(slots, at => floats(rows, |row| at(row) as f64)),
+                    (Data::Wide(slots), scale) => {
+                        with_slots!(slots, at => floats(rows, |row| nearest(at(row), *scale)))
+                    }
+                    (_, 0) => with_slots!(inner.of_integers(), at => floats(rows, |row| at(row) as f64)),
+                    (_, scale) => {
+                        with_slots!(inner.of_integers(), at => floats(rows, |row| nearest(at(row).into(), *scale)))
+                    }
+                };
                 Value::floats(values, inner.valid)
             }
+            Node::ToSingle(inner) => {
+                let inner = of(inner)?;
+                let values = match &inner.data {
+                    Data::Wide(slots) => with_slots!(slots, at => floats(rows, |row| f64::from(at(row) as f32))),
+                    _ => with_slots!(inner.of_integers(), at => floats(rows, |row| f64::from(at(row) as f32))),
+                };
+                Value::floats(values, inner.valid)
+            }
+            Node::Single(inner) => {
+                let inner = of(inner)?;
+                let values = with_slots!(inner.of_floats(), at => floats(rows, |row| f64::from(at(row) as f32)));
+                Value::floats(values, inner.valid)
+            }
+            Node::Truncated(inner, bounds) => truncated(of(inner)?, *bounds, rows)?,
             Node::ToBool(inner) => {
                 let inner = of(inner)?;
-                let values = with_slots!(inner.of_integers(), at => integers(rows, |row| i64::from(at(row) != 0)));
+                let values = match &inner.data {
+                    Data::Integers(slots) => with_slots!(slots, at => integers(rows, |row| i64::from(at(row) != 0))),
+                    Data::Floats(slots) => with_slots!(slots, at => integers(rows, |row| i64::from(at(row) != 0.0))),
+                    Data::Wide(slots) => with_slots!(slots, at => integers(rows, |row| i64::from(at(row) != 0))),
+                };
                 Value::integers(values, inner.valid)
             }
             Node::Rounded(inner, factor) => {
                 let inner = of(inner)?;
-                let rounded = |value: i64| {
-                    let (quotient, rest) = (value / factor, value % factor);
-                    let up = rest.unsigned_abs() >= factor.unsigned_abs() - rest.unsigned_abs();
-                    quotient + if up { value.signum() } else { 0 }
-                };
-                let values = with_slots!(inner.of_integers(), at => integers(rows, |row| rounded(at(row))));
-                Value::integers(values, inner.valid)
+                match inner.data {
+                    Data::Wide(_) => wide::mapped(inner, rows, |value| wide::rounded(value, *factor)),
+                    _ => {
+                        let factor = *factor as i64;
+                        mapped(inner, rows, |value| {
+                            let (quotient, rest) = (value / factor, value % factor);
+                            let up = rest.unsigned_abs() >= factor.unsigned_abs() - rest.unsigned_abs();
+                            quotient + if up { value.signum() } else { 0 }
+                        })
+                    }
+                }
             }
             Node::Table(inner, entries) => entries.look_up(of(inner)?, rows),
-            Node::Case(branches, otherwise, is_float) => case(branches, otherwise, *is_float, registers, rows)?,
-            Node::Part(part, inner) => {
+            Node::Case(branches, otherwise, kind) => case(branches, otherwise, *kind, registers, rows)?,
+            Node::Part(part, inner, false) => mapped(of(inner)?, rows, |days| date_part(*part, days)),
+            Node::Part(part, inner, true) => {
                 let inner = of(inner)?;
-                let values = with_slots!(inner.of_integers(), at => integers(rows, |row| date_part(*part, at(row))));
-                Value::integers(values, inner.valid)
+                let mut valid = Own::new();
+                with_slots!(inner.of_integers(), at => rows.each(|row| {
+                    let is_inside = (FIRST_DAY..=LAST_DAY).contains(&at(row).into());
+                    valid[row] = u8::from(is_inside && inner.is_valid(row));
+                }));
+                Value { valid: Some(Slots::Own(valid)), ..mapped(inner, rows, |days| date_part(*part, days)) }
             }
+            Node::AddMonths(inner, months) => mapped(of(inner)?, rows, |days| months_later(days, (*months).into())),
             Node::Among(inner, list) => {
                 let inner = of(inner)?;
                 let is_there = |value: i64| i64::from(list.binary_search(&value).is_ok());
-                let values = with_slots!(inner.of_integers(), at => integers(rows, |row| is_there(at(row))));
-                Value::integers(values, inner.valid)
+                match &inner.data {
+                    Data::Wide(slots) => {
+                        let is_there = |value: i128| i64::try_from(value).map_or(0, is_there);
+                        let values = with_slots!(slots, at => integers(rows, |row| is_there(at(row))));
+                        Value::integers(values, inner.valid)
+                    }
+                    _ => mapped(inner, rows, is_there),
+                }
             }
         })
     }
@@ -176,7 +254,7 @@ fn arithmetic<'a>(
     op: BinaryOp,
     left: Value<'a>,
     right: Value<'a>,
-    bounds: Option<Bounds>,
+    bounds: Option<Bounds<i64>>,
     rows: &Selection,
 ) -> Result<Value<'a>> {
     let valid = both(&left.valid, &right.valid);
@@ -220,15 +298,6 @@ pub(super) fn in_total_order(value: f64) -> i64 {
     bits ^ ((bits >> 63) as u64 >> 1) as i64
 }
 
-/// A decimal as the nearest double: its unscaled value over a power of ten.
-fn nearest(value: i64, scale: u32) -> f64 {
-    // Both operands are exact, so that the quotient is rounded once.
-    if value.unsigned_abs() <= 1 << 53 && scale <= 22 {
-        return value as f64 / 10f64.powi(scale as i32);
-    }
-    format!("{value}e-{scale}").parse().unwrap_or(f64::NAN)
-}
-
 fn compare(op: BinaryOp, order: Order, left: &Value<'_>, right: &Value<'_>, rows: &Selection) -> Own<i64> {
     macro_rules! by {
         ($a:expr, $b:expr) => {
@@ -250,6 +319,7 @@ fn compare(op: BinaryOp, order: Order, left: &Value<'_>, right: &Value<'_>, rows
         Order::Float => with_slots!(left.of_floats(), a => with_slots!(right.of_floats(), b => {
             by!(|row: usize| ordered(a(row)), |row: usize| ordered(b(row)))
         })),
+        Order::Wide => with_slots!(left.of_wide(), a => with_slots!(right.of_wide(), b => by!(a, b))),
     }
 }
 
@@ -287,15 +357,16 @@ fn kleene<'a>(left: Value<'a>, right: Value<'a>, rows: &Selection, decided: i64)
 fn case<'a>(
     branches: &[(Node, Node)],
     otherwise: &Node,
-    is_float: bool,
+    kind: Kind,
     registers: &'a [Register],
     rows: &Selection,
 ) -> Result<Value<'a>> {
-    let (mut numbers, mut reals, mut valid) = (Own::<i64>::new(), Own::<f64>::new(), Own::<u8>::new());
+    let (mut numbers, mut reals, mut wide, mut valid) = (Own::new(), Own::new(), Own::new(), Own::<u8>::new());
     let mut put = |value: &Value<'_>, rows: &Selection| {
-        match is_float && matches!(value.data, Data::Floats(_)) {
-            true => with_slots!(value.of_floats(), at => rows.each(|row| reals[row] = at(row))),
-            false => with_slots!(value.of_integers(), at => rows.each(|row| numbers[row] = at(row))),
+        match &value.data {
+            Data::Integers(slots) => with_slots!(slots, at => rows.each(|row| numbers[row] = at(row))),
+            Data::Floats(slots) => with_slots!(slots, at => rows.each(|row| reals[row] = at(row))),
+            Data::Wide(slots) => with_slots!(slots, at => rows.each(|row| wide[row] = at(row))),
         }
         rows.each(|row| valid[row] = u8::from(value.is_valid(row)));
     };
@@ -315,9 +386,10 @@ fn case<'a>(
     if !left.is_empty() {
         put(&otherwise.evaluate(registers, &left)?, &left);
     }
-    let data = match is_float {
-        true => Data::Floats(Slots::Own(reals)),
-        false => Data::Integers(Slots::Own(numbers)),
+    let data = match kind {
+        Kind::Integers => Data::Integers(Slots::Own(numbers)),
+        Kind::Floats => Data::Floats(Slots::Own(reals)),
+        Kind::Wide => Data::Wide(Slots::Own(wide)),
     };
     Ok(Value { data, valid: Some(Slots::Own(valid)) })
 }
@@ -343,22 +415,5 @@ impl Entries {
             false => Data::Floats(Slots::Own(floats(rows, |row| self.floats[code(row)]))),
         };
         Value { data, valid }
-    }
-}
-
-/// A part of a date in days since 1970 (Howard Hinnant, "chrono-compatible low-level date algorithms").
-fn date_part(part: DatePart, days: i64) -> i64 {
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * of_year + 2) / 153;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    match part {
-        DatePart::Year => year_of_era + era * 400 + i64::from(month <= 2),
-        DatePart::Quarter => (month + 2) / 3,
-        DatePart::Month => month,
-        DatePart::Day => of_year - (153 * shifted_month + 2) / 5 + 1,
     }
 }

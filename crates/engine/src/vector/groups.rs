@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use warpcube_column::VECTOR_ROWS as ROWS;
 
-use super::evaluate::in_total_order;
-use super::keys::{Index, Keys};
+use super::evaluate::{in_total_order, overflow};
+use super::keys::{Index, Keys, hash, share_of, shares_of};
 use super::program::Program;
+use super::rows::Words;
 use super::values::{Data, Register, Selection, Value, with_slots};
-use crate::error::{Result, unsupported};
+use crate::error::{EngineError, Result};
 use crate::float_sum::LIMB_BITS;
 use crate::ir::Ty;
 use crate::plan::cells::{CellOp, Part, Read};
@@ -48,22 +50,6 @@ pub(super) struct Groups {
     pub(super) lacks_limbs: bool,
     /// Rows that have come.
     rows_in: u64,
-}
-
-/// Checks that the cells of a plan are kept here.
-///
-/// # Errors
-/// Unsupported for decimals of more than 64 bits.
-pub(super) fn check(plan: &GroupsPlan) -> Result<()> {
-    let is_known = |part: &Part| {
-        let is_low =
-            matches!(part, Part::One | Part::Integer | Part::Low | Part::Middle | Part::High { .. } | Part::Highest);
-        is_low || matches!(part, Part::Float | Part::Image { .. } | Part::Cell(_)) || is_of_limbs(part)
-    };
-    match plan.cells.cells.iter().find(|cell| !is_known(&cell.part)) {
-        Some(cell) => unsupported(format!("cells of {:?} on the CPU's columns", cell.part)),
-        None => Ok(()),
-    }
 }
 
 /// Whether a cell is one of an exact sum of floats.
@@ -106,7 +92,7 @@ impl Groups {
                 let mut key = vec![0; keys.words.len()];
                 rows.each(|row| {
                     key.iter_mut().zip(&keys.words).for_each(|(word, words)| *word = words[row]);
-                    self.places[row] = index.insert(&key) as u32;
+                    self.places[row] = index.insert(&key, hash(&key)) as u32;
                 });
                 self.cells.resize(index.len() * self.plan.cells.cells.len(), 0);
             }
@@ -152,6 +138,13 @@ impl Groups {
                 _ => None,
             };
             let taken = valid.as_ref().unwrap_or(taken);
+            if let (Read::Wide { most: Some(most), .. }, Some(value)) = (plan.cells.outputs[number].read, &value) {
+                let mut raises = false;
+                with_slots!(value.of_wide(), at => taken.each(|row| raises |= at(row) > most || at(row) < -most));
+                if raises {
+                    return Err(overflow());
+                }
+            }
             if let (Read::Fixed { cell, window, infinite }, Some(value)) = (plan.cells.outputs[number].read, &value)
                 && cells[cell].call == Some(number)
             {
@@ -250,6 +243,14 @@ impl Groups {
                 }
                 _ => put!(|row: usize| of(row) as u64),
             }),
+            Some(Data::Wide(slots)) => with_slots!(slots, of => match part {
+                Part::One => put!(|_: usize| 1),
+                Part::Low => put!(|row: usize| u64::from(of(row) as u32)),
+                Part::Middle => put!(|row: usize| u64::from((of(row) >> 32) as u32)),
+                Part::High { .. } => put!(|row: usize| (of(row) >> 32) as u64),
+                Part::Highest => put!(|row: usize| (of(row) >> 64) as u64),
+                _ => put!(|row: usize| of(row) as u64),
+            }),
             Some(Data::Floats(slots)) => with_slots!(slots, of => match part {
                 Part::One => put!(|_: usize| 1),
                 // Integers that doubles hold.
@@ -279,35 +280,71 @@ impl Groups {
         });
     }
 
-    /// Adds the groups of another thread.
-    pub(super) fn merge(&mut self, other: Groups) {
-        let plan = self.plan.clone();
-        self.lacks_limbs |= other.lacks_limbs;
-        self.rows_in += other.rows_in;
-        let ops: Vec<CellOp> = plan.cells.cells.iter().map(|cell| cell.op).collect();
-        let join = |own: &mut [u64], other: &[u64]| {
-            for ((own, other), op) in own.iter_mut().zip(other).zip(&ops) {
-                *own = match op {
-                    CellOp::AddFloat => (f64::from_bits(*own) + f64::from_bits(*other)).to_bits(),
-                    CellOp::Max => (*own).max(*other),
-                    _ => own.wrapping_add(*other),
-                };
+    /// Adds the groups of another thread, which are numbered by key.
+    fn merge(mut self, other: Groups) -> Groups {
+        let count = self.plan.cells.cells.len();
+        if let (Numbers::Dense(own), Numbers::Dense(seen)) = (&mut self.numbers, &other.numbers) {
+            own.iter_mut().zip(seen).for_each(|(own, seen)| *own |= seen);
+        }
+        if count > 0 {
+            let both = self.cells.chunks_exact_mut(count).zip(other.cells.chunks_exact(count));
+            both.for_each(|(own, other)| join(&self.plan, own, other));
+        }
+        self
+    }
+
+    /// The groups of some threads that belong to a share of all, by their hashes.
+    fn share(groups: &[Groups], hashes: &[Vec<u64>], (share, shares): (usize, usize)) -> Groups {
+        let mut all = Groups::new(&groups[0].plan);
+        let count = all.plan.cells.cells.len();
+        let Numbers::Indexed(own) = &mut all.numbers else { return all };
+        for (groups, hashes) in groups.iter().zip(hashes) {
+            let Numbers::Indexed(index) = &groups.numbers else { continue };
+            for (number, hash) in hashes.iter().enumerate().filter(|(_, hash)| share_of(**hash, shares) == share) {
+                let place = own.insert(index.key(number), *hash);
+                all.cells.resize(own.len() * count, 0);
+                join(&all.plan, &mut all.cells[place * count..][..count], &groups.cells[number * count..][..count]);
+            }
+        }
+        all
+    }
+
+    /// The groups of all threads, as rows of words: those of the key, then the cells.
+    ///
+    /// # Errors
+    /// An overflow where more rows have come than cells hold the sums of.
+    pub(super) fn finish(mut groups: Vec<Groups>) -> Result<Words> {
+        let Some(first) = groups.first() else { return Err(EngineError::Malformed("groups of no thread".into())) };
+        let most = first.plan.cells.matches_max;
+        if most.is_some_and(|most| groups.iter().map(|groups| groups.rows_in).sum::<u64>() > most) {
+            return Err(overflow());
+        }
+        let shared = match (&first.numbers, groups.len()) {
+            (Numbers::Indexed(_), 2..) => {
+                let hashes: Vec<Vec<u64>> = groups.par_iter().map(Groups::hashes).collect();
+                let shares = shares_of(hashes.iter().map(Vec::len).sum());
+                let share = |share| Groups::share(&groups, &hashes, (share, shares)).rows();
+                (0..shares).into_par_iter().map(share).collect::<Vec<_>>()
+            }
+            _ => {
+                let last = groups.pop();
+                let all = groups.into_iter().fold(last, |all, other| all.map(|all| all.merge(other)));
+                all.iter().map(Groups::rows).collect()
             }
         };
-        let count = ops.len();
-        match (&mut self.numbers, other.numbers) {
-            (Numbers::Indexed(own), Numbers::Indexed(index)) => {
-                for number in 0..index.len() {
-                    let place = own.insert(index.key(number));
-                    self.cells.resize(own.len() * count, 0);
-                    join(&mut self.cells[place * count..][..count], &other.cells[number * count..][..count]);
-                }
-            }
-            (Numbers::Dense(own), Numbers::Dense(seen)) => {
-                own.iter_mut().zip(seen).for_each(|(own, seen)| *own |= seen);
-                join_all(&mut self.cells, &other.cells, count, join);
-            }
-            _ => join_all(&mut self.cells, &other.cells, count, join),
+        let all = shared.into_iter().reduce(|mut all, mut other| {
+            all.words.append(&mut other.words);
+            all.count += other.count;
+            all
+        });
+        all.ok_or_else(|| EngineError::Malformed("groups of no thread".into()))
+    }
+
+    /// Hashes of the keys by number.
+    fn hashes(&self) -> Vec<u64> {
+        match &self.numbers {
+            Numbers::Indexed(index) => (0..index.len()).map(|number| hash(index.key(number))).collect(),
+            Numbers::Single | Numbers::Dense(_) => Vec::new(),
         }
     }
 
@@ -320,15 +357,10 @@ impl Groups {
         keys + 8 * self.cells.len() as u64
     }
 
-    /// Whether more rows have come than the cells hold the sums of.
-    pub(super) fn overflows(&self) -> bool {
-        self.plan.cells.matches_max.is_some_and(|most| self.rows_in > most)
-    }
-
     /// The groups as rows of words: those of the key, then the cells.
-    pub(super) fn rows(&self) -> GroupRows {
+    fn rows(&self) -> Words {
         let (count, key_words) = (self.plan.cells.cells.len(), self.plan.pack.words);
-        let mut rows = GroupRows { words: Vec::new(), row_words: key_words + count, count: 0 };
+        let mut rows = Words { words: Vec::new(), row_words: key_words + count, count: 0 };
         let mut push = |key: &[u64], number: usize| {
             rows.words.extend_from_slice(key);
             rows.words.extend_from_slice(&self.cells[number * count..][..count]);
@@ -346,16 +378,13 @@ impl Groups {
     }
 }
 
-fn join_all(own: &mut [u64], other: &[u64], count: usize, join: impl Fn(&mut [u64], &[u64])) {
-    if count > 0 {
-        own.chunks_exact_mut(count).zip(other.chunks_exact(count)).for_each(|(own, other)| join(own, other));
+/// Adds the cells of a group to those of the same group.
+fn join(plan: &GroupsPlan, own: &mut [u64], other: &[u64]) {
+    for ((own, other), cell) in own.iter_mut().zip(other).zip(&plan.cells.cells) {
+        *own = match cell.op {
+            CellOp::AddFloat => (f64::from_bits(*own) + f64::from_bits(*other)).to_bits(),
+            CellOp::Max => (*own).max(*other),
+            _ => own.wrapping_add(*other),
+        };
     }
-}
-
-/// Groups as rows of words.
-#[derive(Debug)]
-pub(super) struct GroupRows {
-    pub(super) words: Vec<u64>,
-    pub(super) row_words: usize,
-    pub(super) count: usize,
 }

@@ -2,11 +2,15 @@
 
 use warpcube_column::VECTOR_ROWS as ROWS;
 
-use super::evaluate::ordered;
 use super::values::{Data, Selection, Value, with_slots};
+use super::wide::number;
 use crate::facts::Facts;
 use crate::ir::Ty;
 use crate::plan::keys::{KeyPack, Null};
+
+/// Keys from which on threads share them, and most shares: each thread looks at all keys for its own.
+const SHARED_KEYS: usize = 1 << 16;
+const SHARES_MAX: usize = 64;
 
 /// Words of the keys of a vector's rows: a column a word.
 #[derive(Debug, Default)]
@@ -36,7 +40,11 @@ pub(super) enum Form {
 
 impl Keys {
     pub(super) fn new(pack: &KeyPack) -> Keys {
-        Keys { words: (0..pack.words).map(|_| Box::new([0; ROWS])).collect() }
+        Keys::of_words(pack.words)
+    }
+
+    pub(super) fn of_words(words: usize) -> Keys {
+        Keys { words: (0..words).map(|_| Box::new([0; ROWS])).collect() }
     }
 
     /// Packs values of rows. Rows with a value that has no place in the packing are left out of the selection: NULL
@@ -72,24 +80,45 @@ impl Keys {
                         });
                     });
                 }
+                // Wide decimals, or decimals that may have to be found among those.
+                (data, _) if matches!(data, Data::Wide(_)) || part.high.is_some() => {
+                    let last = part.places - u128::from(first) - 1;
+                    let place = |row: usize| number(value, row).wrapping_sub(part.low) as u128;
+                    rows.retain(|row| match value.is_valid(row) {
+                        true => part.high.is_some() || place(row) <= last,
+                        false => part.null != Null::Never,
+                    });
+                    add(&|row| if value.is_valid(row) { place(row) as u64 + first } else { 0 }, rows);
+                    if let Some(high) = part.high {
+                        let words = &mut self.words[high];
+                        let above = |row: usize| (number(value, row) >> 64) as u64;
+                        rows.each(|row| words[row] = if value.is_valid(row) { above(row) } else { 0 });
+                    }
+                    self.set_apart(part.null, value, rows);
+                }
                 (data, _) => {
                     let bits = |row: usize| match data {
-                        Data::Integers(slots) => with_slots!(slots, at => at(row)),
                         Data::Floats(slots) => with_slots!(slots, at => match form {
                             Form::Equal => float_bits(at(row), facts.ty),
                             Form::Exact => exact_bits(at(row), facts.ty),
                         }),
+                        _ => value.bits(row) as i64,
                     };
                     let place = |row: usize| (bits(row) as u64).wrapping_sub(low);
                     let is_in = |row: usize| place(row) < places - first || part.places > u128::from(u64::MAX);
                     rows.retain(|row| if value.is_valid(row) { is_in(row) } else { part.null != Null::Never });
                     add(&|row| if value.is_valid(row) { place(row) + first } else { 0 }, rows);
-                    if let Null::Apart { word, stride } = part.null {
-                        let words = &mut self.words[word];
-                        rows.each(|row| words[row] += if value.is_valid(row) { 0 } else { stride });
-                    }
+                    self.set_apart(part.null, value, rows);
                 }
             }
+        }
+    }
+
+    /// Marks rows that are NULL where that has a place of its own.
+    fn set_apart(&mut self, null: Null, value: &Value<'_>, rows: &Selection) {
+        if let Null::Apart { word, stride } = null {
+            let words = &mut self.words[word];
+            rows.each(|row| words[row] += if value.is_valid(row) { 0 } else { stride });
         }
     }
 }
@@ -97,17 +126,6 @@ impl Keys {
 /// Whether the largest value has a place.
 fn fits(most: i128, low: i128, places: u64, first: u64) -> bool {
     most - low < i128::from(places - first)
-}
-
-/// A value in the order of its type, as a number without a sign.
-pub(super) fn image(value: &Value<'_>, row: usize, ty: Ty) -> u64 {
-    match &value.data {
-        Data::Floats(slots) => with_slots!(slots, at => ordered(at(row)) as u64 ^ 1 << 63),
-        Data::Integers(slots) => {
-            let bits = with_slots!(slots, at => at(row)) as u64;
-            if ty == Ty::U64 { bits } else { bits ^ 1 << 63 }
-        }
-    }
 }
 
 /// Keys by number, in the order in which they came: open addressing with linear probes.
@@ -120,11 +138,25 @@ pub(super) struct Index {
     words: usize,
 }
 
-fn hash(key: impl Iterator<Item = u64>) -> u64 {
-    key.fold(0x243f_6a88_85a3_08d3, |hash: u64, word| {
-        let mixed = u128::from(hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
+/// The hash of a key; an [`Index`] goes by the lower bits of it, [`share_of`] by upper ones.
+pub(super) fn hash(key: &[u64]) -> u64 {
+    key.iter().fold(0x243f_6a88_85a3_08d3, |hash: u64, word| {
+        let mixed = u128::from(hash ^ *word).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
         (mixed as u64) ^ (mixed >> 64) as u64
     })
+}
+
+/// Which of a power of two of shares the keys of a hash belong to.
+pub(super) fn share_of(hash: u64, shares: usize) -> usize {
+    (hash >> 48) as usize & (shares - 1)
+}
+
+/// Shares that threads put so many keys together in, a power of two.
+pub(super) fn shares_of(keys: usize) -> usize {
+    match keys {
+        ..SHARED_KEYS => 1,
+        _ => rayon::current_num_threads().next_power_of_two().min(SHARES_MAX),
+    }
 }
 
 impl Index {
@@ -145,10 +177,10 @@ impl Index {
         &self.keys[number * self.words..][..self.words]
     }
 
-    /// The slot of a key, or the free one where it would be.
-    fn slot(&self, key: &[u64]) -> usize {
+    /// The slot of a key of a hash, or the free one where it would be.
+    fn slot(&self, key: &[u64], hash: u64) -> usize {
         let mask = self.slots.len() - 1;
-        let mut at = hash(key.iter().copied()) as usize & mask;
+        let mut at = hash as usize & mask;
         loop {
             match self.slots[at] {
                 0 => return at,
@@ -158,9 +190,9 @@ impl Index {
         }
     }
 
-    /// The number of a key, which is new where it is that of the last one.
-    pub(super) fn insert(&mut self, key: &[u64]) -> usize {
-        let slot = self.slot(key);
+    /// The number of a key of a hash, which is new where it is that of the last one.
+    pub(super) fn insert(&mut self, key: &[u64], hash: u64) -> usize {
+        let slot = self.slot(key, hash);
         if self.slots[slot] != 0 {
             return self.slots[slot] as usize - 1;
         }
@@ -172,14 +204,15 @@ impl Index {
         self.len() - 1
     }
 
-    pub(super) fn find(&self, key: &[u64]) -> Option<usize> {
-        (self.slots[self.slot(key)] as usize).checked_sub(1)
+    pub(super) fn find(&self, key: &[u64], hash: u64) -> Option<usize> {
+        (self.slots[self.slot(key, hash)] as usize).checked_sub(1)
     }
 
     fn grow(&mut self) {
         self.slots = vec![0; 4 * self.slots.len()];
         for number in 0..self.len() {
-            let slot = self.slot(&self.keys[number * self.words..][..self.words]);
+            let key = self.key(number);
+            let slot = self.slot(key, hash(key));
             self.slots[slot] = number as u32 + 1;
         }
     }
@@ -193,8 +226,10 @@ mod tests {
     fn an_index_numbers_keys_in_the_order_in_which_they_came() {
         let mut index = Index::new(2);
         for number in 0..5000u64 {
-            assert_eq!(index.insert(&[number % 3000, number % 3000 * 7]), number as usize % 3000);
+            let key = [number % 3000, number % 3000 * 7];
+            assert_eq!(index.insert(&key, hash(&key)), number as usize % 3000);
         }
-        assert_eq!((index.len(), index.find(&[2999, 2999 * 7]), index.find(&[2999, 1])), (3000, Some(2999), None));
+        let find = |key: [u64; 2]| index.find(&key, hash(&key));
+        assert_eq!((index.len(), find([2999, 2999 * 7]), find([2999, 1])), (3000, Some(2999), None));
     }
 }

@@ -6,13 +6,16 @@
 //! (Leis, Boncz, Kemper and Neumann, "Morsel-driven parallelism", SIGMOD 2014), each with a sink of its own, which are
 //! merged in the end. What is not done here is refused, and runs elsewhere.
 //!
-//! [`plan`] makes a plan of programs ([`program`], [`evaluate`]) and steps, [`scan`] runs a pipeline ([`probes`],
-//! [`read`]) over the registers of a vector ([`values`]); sinks are [`tables`], [`groups`] and [`rows`]; [`run`] makes
-//! a batch of them.
+//! [`plan`] makes a plan of programs ([`program`], [`evaluate`], [`wide`], [`calendar`]), steps and [`sinks`], [`scan`]
+//! runs a pipeline ([`probes`], [`read`]) over the registers of a vector ([`values`]), whose rows come to [`tables`],
+//! [`groups`], [`rows`] or the [`first`] rows of an [`order`] with [`windows`]; [`run`] makes a batch of them.
 
+mod calendar;
 mod evaluate;
+mod first;
 mod groups;
 mod keys;
+mod order;
 mod plan;
 mod probes;
 mod program;
@@ -20,5 +23,8 @@ mod read;
 mod rows;
 pub(crate) mod run;
 mod scan;
+mod sinks;
 mod tables;
 mod values;
+mod wide;
+mod windows;

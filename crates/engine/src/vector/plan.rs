@@ -7,29 +7,22 @@ use std::sync::Arc;
 use warpcube_column::{Dictionary, Relation};
 use warpcube_gpu::{DeviceInfo, DevicePtr};
 
-use super::groups::{self, Call};
 use super::program::{Program, Scope};
-use super::rows::Key;
+use super::sinks::{HostSink, RowsPlan};
 use crate::arena::Pointer;
 use crate::dictionaries::codes;
-use crate::error::{Result, unsupported};
+use crate::error::{EngineError, Result, unsupported};
 use crate::facts::Facts;
-use crate::ir::{AggregateCall, BinaryOp, Expr, Fragment, JoinKind, Pipeline, Probe, Sink, Source, Ty};
-use crate::plan::cells::Part;
+use crate::ir::{AggregateCall, BinaryOp, Expr, Fragment, JoinKind, Probe, Sink, Source, Ty};
 use crate::plan::group_values::GroupValue;
-use crate::plan::groups::GroupsPlan;
-use crate::plan::input::{Branch, PipelineInput, limit, rows_out, unmatched_rows};
+use crate::plan::input::{Branch, PipelineInput, limit};
 use crate::plan::keys::KeyPack;
 use crate::plan::order::{self, Item};
-use crate::plan::pipeline::plan;
-use crate::plan::ready::{malformed, over_output, unique};
-use crate::plan::row_layout::RowLayout;
-use crate::plan::rows::ResultPlan;
-use crate::plan::sink::SinkPlan;
+use crate::plan::ready::{Ready, malformed, unique};
 use crate::plan::table::{TablePlan, Tables, table};
-use crate::plan::union::{self, Member, Union};
+use crate::plan::union::{self, Union};
 use crate::plan::unread::without_unread;
-use crate::plan::view::{ColumnView, View, of_table};
+use crate::plan::view::{ColumnView, View};
 use crate::tuning::Tuning;
 
 /// A pipeline.
@@ -41,6 +34,8 @@ pub(super) struct HostPipeline {
     pub(super) steps: Vec<HostStep>,
     /// What the branches of a union make of rows before the sink that they share.
     pub(super) columns: Vec<UnionColumn>,
+    /// The register of the first of those.
+    pub(super) first_column: usize,
     pub(super) sink: HostSink,
     /// Most rows that come to the sink, those of all branches of a union.
     pub(super) rows_out: u64,
@@ -69,6 +64,7 @@ impl HostPipeline {
             match &mut self.steps[step] {
                 HostStep::Range { column, .. } => drop(read.insert(*column)),
                 HostStep::Filter(program) => read.extend(&program.registers),
+                HostStep::Limit { .. } => {}
                 HostStep::Probe(probe) => {
                     probe.read_behind = behind;
                     read.extend(probe.keys.iter().chain(&probe.residual).flat_map(|program| &program.registers));
@@ -80,9 +76,8 @@ impl HostPipeline {
 
     /// A scan of groups whose registers are these, without a sink of its own.
     pub(super) fn of_values(registers: Vec<Origin>) -> HostPipeline {
-        let sink =
-            HostSink::First { keys: Vec::new(), outputs: Vec::new(), row: RowLayout { columns: Vec::new() }, k: None };
-        HostPipeline { source: Source::Output(0), registers, steps: Vec::new(), columns: Vec::new(), sink, rows_out: 0 }
+        let (source, steps, columns) = (Source::Output(0), Vec::new(), Vec::new());
+        HostPipeline { source, registers, steps, columns, first_column: 0, sink: HostSink::Nothing, rows_out: 0 }
     }
 }
 
@@ -113,6 +108,11 @@ pub(super) enum HostStep {
     },
     Filter(Program),
     Probe(HostProbe),
+    /// Of the rows that come so many go on up to the last one, after as many as are skipped.
+    Limit {
+        skip: u64,
+        end: u64,
+    },
 }
 
 #[derive(Debug)]
@@ -130,35 +130,6 @@ pub(super) struct HostProbe {
     pub(super) several: bool,
     /// The registers that are read behind it, of those that are there before it.
     pub(super) read_behind: Vec<usize>,
-}
-
-#[derive(Debug)]
-pub(super) enum HostSink {
-    Table { plan: Arc<TablePlan>, keys: Vec<Program>, payload: Vec<Program> },
-    Groups { plan: Arc<GroupsPlan>, keys: Vec<Program>, calls: Vec<Call>, cells: Vec<usize>, first_register: usize },
-    First { keys: Vec<Key>, outputs: Vec<Program>, row: RowLayout, k: Option<u64> },
-    Rows { plan: Arc<ResultPlan>, columns: Vec<Program>, limit: Option<u64> },
-}
-
-impl HostSink {
-    /// The registers that it reads.
-    fn registers(&self) -> impl Iterator<Item = usize> {
-        let (mut programs, mut cells): (Vec<&Program>, &[usize]) = (Vec::new(), &[]);
-        match self {
-            HostSink::Table { keys, payload, .. } => programs.extend(keys.iter().chain(payload)),
-            HostSink::Groups { keys, calls, cells: scanned, .. } => {
-                programs.extend(keys);
-                programs.extend(calls.iter().flat_map(|call| call.argument.iter().chain(&call.filter)));
-                cells = scanned;
-            }
-            HostSink::First { keys, outputs, .. } => {
-                programs.extend(keys.iter().map(|key| &key.value).chain(outputs));
-            }
-            HostSink::Rows { columns, .. } => programs.extend(columns),
-        }
-        let read: Vec<usize> = programs.into_iter().flat_map(|program| &program.registers).copied().collect();
-        read.into_iter().chain(cells.to_vec())
-    }
 }
 
 /// What a run may find to be otherwise.
@@ -183,19 +154,19 @@ pub(super) fn plan_fragment(
     let count = fragment.pipelines.len();
     let mut built: Vec<Option<Arc<TablePlan>>> = vec![None; count];
     let mut pipelines: Vec<HostPipeline> = Vec::with_capacity(count);
-    let (mut ready, mut union) = (Vec::new(), None);
+    let (mut all, mut union) = (Vec::new(), None);
     for index in 0..count {
         let branches = fragment.branches(index);
         if branches.start == index {
-            let of = |index: usize| Ready::of(&fragment, index, tables, (&built, &pipelines));
-            ready = branches.clone().map(of).collect::<Result<Vec<_>>>()?;
-            union = match ready.len() {
+            let of = |index: usize| ready(&fragment, index, tables, (&built, &pipelines));
+            all = branches.clone().map(of).collect::<Result<Vec<_>>>()?;
+            union = match all.len() {
                 1 => None,
-                _ => Some(Union::of(&ready.iter().map(Ready::member).collect::<Vec<_>>(), fragment.overflow)?),
+                _ => Some(Union::of(&all.iter().map(Ready::member).collect::<Vec<_>>(), fragment.overflow)?),
             };
         }
         let number = index - branches.start;
-        let Some(Ready { scanned, pipeline, registers, rows, .. }) = ready.get(number) else {
+        let Some(Ready { scanned, pipeline, registers, rows, .. }) = all.get(number) else {
             return Err(malformed(index, "is the end of an empty union"));
         };
         let groups = match pipelines.get(branches.start).map(|pipeline| &pipeline.sink) {
@@ -241,76 +212,41 @@ pub(super) fn plan_fragment(
     Ok(pipelines)
 }
 
-/// A pipeline over what it scans, before it is planned.
-struct Ready<'a> {
-    scanned: View<'a>,
-    pipeline: Pipeline,
-    registers: Vec<Option<Facts>>,
-    rows: u64,
-    rows_out: u64,
-    unmatched_rows: Option<u64>,
-}
-
-impl<'a> Ready<'a> {
-    fn of(
-        fragment: &Fragment,
-        index: usize,
-        tables: &'a [Relation],
-        (built, before): (&Tables, &[HostPipeline]),
-    ) -> Result<Ready<'a>> {
-        let pipeline = &fragment.pipelines[index];
-        let (scanned, pipeline) = match pipeline.source {
-            Source::Table(number) => {
-                let relation = tables.get(number).ok_or_else(|| malformed(index, "scans a table that is not there"))?;
-                (of_table(number, relation), pipeline.clone())
-            }
-            Source::Output(of) => {
-                let scanned = view_of(before.get(of).map(|pipeline| &pipeline.sink))?;
-                let pipeline = over_output(pipeline, &scanned);
-                (scanned, pipeline)
-            }
-        };
-        let values = scanned.values.iter().map(|value| &value.facts);
-        let columns: Vec<Facts> = scanned.columns.iter().map(|column| &column.facts).chain(values).cloned().collect();
-        let registers = order::registers(&pipeline, &columns, built)?;
-        if registers.iter().flatten().any(|facts| facts.texts.is_some()) {
-            return unsupported("strings without a dictionary on the CPU's columns");
-        }
-        let rows = match pipeline.source {
-            Source::Table(_) => scanned.rows(),
-            // No more groups than rows that were grouped, and one at least.
-            Source::Output(of) => before.get(of).map_or(1, |scanned| scanned.rows_out.max(1)),
-        };
-        let (rows_out, unmatched_rows) = (rows_out(&pipeline, rows, built), unmatched_rows(&pipeline, built));
-        Ok(Ready { scanned, pipeline, registers, rows, rows_out, unmatched_rows })
-    }
-
-    fn member(&self) -> Member<'_> {
-        Member {
-            sink: &self.pipeline.sink,
-            registers: &self.registers,
-            columns: &self.scanned.columns,
-            values: &self.scanned.values,
-            rows: self.rows,
-            rows_out: self.rows_out,
-            unmatched_rows: self.unmatched_rows,
-        }
+/// A pipeline whose tables and rows are planned.
+fn ready<'a>(
+    fragment: &'a Fragment,
+    index: usize,
+    tables: &'a [Relation],
+    (built, before): (&Tables, &[HostPipeline]),
+) -> Result<Ready<'a>> {
+    let left = |of: usize| {
+        let left = before.get(of).ok_or_else(|| malformed(index, &format!("scans the rows of {of}")))?;
+        // No more groups than rows that were grouped, and one at least.
+        Ok((view_of(&left.sink)?, left.rows_out.max(1)))
+    };
+    let ready = Ready::of(fragment, index, (tables, built), left)?;
+    match ready.has_texts() {
+        true => unsupported("strings without a dictionary on the CPU's columns"),
+        false => Ok(ready),
     }
 }
 
 /// The view of what a pipeline leaves: columns of words, which values are computed of.
-fn view_of(sink: Option<&HostSink>) -> Result<View<'static>> {
-    let words = |facts: Vec<Facts>, values: Vec<GroupValue>, has_entries: bool| {
+fn view_of<'a>(sink: &HostSink) -> Result<View<'a>> {
+    let words = |facts: Vec<Facts>, values: Vec<GroupValue>| {
         let nowhere = || vec![Pointer::Address(DevicePtr::NULL)];
         let columns = facts.into_iter().map(|facts| ColumnView::of_words(facts, nowhere(), 1)).collect();
         // How many rows there are is known when they are there.
-        View { chunks: vec![1 << 20], has_entries, count: None, columns, values }
+        View { chunks: vec![1 << 20], has_entries: false, count: None, columns, values }
     };
     match sink {
-        Some(HostSink::Groups { plan, .. }) => {
-            Ok(words(plan.column_facts(), plan.values.clone().unwrap_or_default(), false))
+        HostSink::Groups { plan, .. } => Ok(words(plan.column_facts(), plan.values.clone().unwrap_or_default())),
+        HostSink::First(plan) => {
+            let word = Facts::new(Ty::U64, false, None);
+            Ok(words(vec![word; plan.row_words()], plan.values.clone()))
         }
-        _ => unsupported("a scan of other rows than groups on the CPU's columns"),
+        HostSink::Rows { plan: RowsPlan::List(plan), .. } => Ok(words(plan.column_facts(), plan.values())),
+        _ => Err(EngineError::Malformed("a scan of what is not there".into())),
     }
 }
 
@@ -346,19 +282,25 @@ fn plan_pipeline(input: &PipelineInput<'_>, scanned: &View<'_>, facts: &[Option<
                 }
                 steps.push(HostStep::Probe(plan_probe(input, probe, &scope)?));
             }
-            Item::Limit { .. } => return unsupported("limits below other operators on the CPU's columns"),
+            Item::Limit { skip, rows } => {
+                steps.push(HostStep::Limit { skip: *skip, end: skip.saturating_add(*rows) });
+            }
         }
     }
     let (source, rows_out) = (pipeline.source, input.rows_out());
     let Some(Branch { union, number, .. }) = input.branch else {
-        let sink = plan_sink(input, &pipeline.sink, (&scope, 0))?;
-        return Ok(HostPipeline { source, registers, steps, columns: Vec::new(), sink, rows_out }.with_reads());
+        let sink = HostSink::of(input, &pipeline.sink, (&scope, 0))?;
+        let (columns, first_column) = (Vec::new(), 0);
+        return Ok(HostPipeline { source, registers, steps, columns, first_column, sink, rows_out }.with_reads());
     };
     // The sink of a union reads columns behind the registers of each branch.
     let first = registers.len();
     let column = |(column, facts): (&union::Column, &Option<Facts>)| {
-        let dictionary = facts.as_ref().and_then(|facts| facts.dictionary.as_ref());
-        Ok(UnionColumn { program: scope.compile_coded(&column.expr, dictionary)?, guard: column.guard })
+        let program = match facts {
+            Some(facts) => scope.compile_as(&column.expr, facts)?,
+            None => scope.compile(&column.expr)?,
+        };
+        Ok(UnionColumn { program, guard: column.guard })
     };
     let columns = union.branches[number].iter().zip(&union.columns).map(column).collect::<Result<Vec<_>>>()?;
     registers.resize(first + columns.len(), Origin::Computed);
@@ -378,10 +320,13 @@ fn plan_pipeline(input: &PipelineInput<'_>, scanned: &View<'_>, facts: &[Option<
         filter: call.filter.as_ref().map(shifted),
         ..call.clone()
     });
-    let sink = Sink::Aggregate { groups, aggregates: aggregates.collect() };
+    let sink = match &pipeline.sink {
+        Sink::Rows { limit, .. } => Sink::Rows { columns: groups, limit: *limit },
+        _ => Sink::Aggregate { groups, aggregates: aggregates.collect() },
+    };
     let scope = Scope { registers: &all, overflow: input.overflow };
-    let sink = plan_sink(input, &sink, (&scope, first))?;
-    Ok(HostPipeline { source, registers, steps, columns, sink, rows_out }.with_reads())
+    let sink = HostSink::of(input, &sink, (&scope, first))?;
+    Ok(HostPipeline { source, registers, steps, columns, first_column: first, sink, rows_out }.with_reads())
 }
 
 /// A comparison of a column without NULLs and a constant as a range.
@@ -421,66 +366,7 @@ fn plan_probe(input: &PipelineInput<'_>, probe: &Probe, scope: &Scope<'_>) -> Re
     });
     let facts = facts.collect();
     let several = built.matches.is_some();
-    if several && probe.residual.is_some() && probe.kind == JoinKind::Left {
-        return unsupported("conditions of outer joins with several matches on the CPU's columns");
-    }
     let residual = probe.residual.as_ref().map(|residual| scope.compile(residual)).transpose()?;
     let (build, kind, pack) = (probe.build, probe.kind, built.pack.clone());
     Ok(HostProbe { build, keys, codes, facts, pack, kind, residual, several, read_behind: Vec::new() })
-}
-
-fn plan_sink(input: &PipelineInput<'_>, sink: &Sink, (scope, first_register): (&Scope<'_>, usize)) -> Result<HostSink> {
-    let compile = |expr: &Expr| scope.compile(expr);
-    if let Sink::TopK(top) = sink {
-        if input.scanned || !top.windows.is_empty() || top.first.is_some() || top.skip > 0 {
-            return unsupported("windows and first rows that are scanned on the CPU's columns");
-        }
-        let key = |key: &crate::ir::OrderKey| {
-            let (descending, nulls_first) = (key.descending, key.nulls_first);
-            Ok(Key { value: compile(&key.expr)?, descending, nulls_first })
-        };
-        let keys = top.keys.iter().map(key).collect::<Result<_>>()?;
-        let outputs = top.outputs.iter().map(|(expr, _)| compile(expr)).collect::<Result<_>>()?;
-        let row = RowLayout::of(&top.outputs, scope.registers, scope.overflow)?;
-        return Ok(HostSink::First { keys, outputs, row, k: top.k });
-    }
-    match (plan(input)?.sink, sink) {
-        (SinkPlan::Table(plan), Sink::Build { keys, payload }) => {
-            let keys = keys.iter().map(compile).collect::<Result<_>>()?;
-            Ok(HostSink::Table { plan, keys, payload: payload.iter().map(compile).collect::<Result<_>>()? })
-        }
-        (SinkPlan::Groups(plan, _), Sink::Aggregate { groups, aggregates }) => {
-            groups::check(&plan)?;
-            let call = |call: &AggregateCall| {
-                let argument = call.argument.as_ref().filter(|_| !call.unites).map(compile).transpose()?;
-                Ok(Call { argument, filter: call.filter.as_ref().map(compile).transpose()? })
-            };
-            let calls = aggregates.iter().map(call).collect::<Result<_>>()?;
-            let keys = groups.iter().map(|(key, _)| compile(key)).collect::<Result<_>>()?;
-            let cells = plan.cells.cells.iter().filter_map(|cell| match cell.part {
-                Part::Cell(register) => Some(first_register + register),
-                _ => None,
-            });
-            let cells = cells.collect();
-            Ok(HostSink::Groups { plan, keys, calls, cells, first_register })
-        }
-        (SinkPlan::Rows(plan), Sink::Rows { columns, limit }) => {
-            let columns = columns.iter().map(|(expr, _)| compile(expr)).collect::<Result<_>>()?;
-            Ok(HostSink::Rows { plan, columns, limit: *limit })
-        }
-        _ => unsupported("tables of groups and lists of rows on the CPU's columns"),
-    }
-}
-
-/// The expressions of a computed result as programs over the values of groups.
-///
-/// # Errors
-/// Unsupported for what is not computed in 64 bits.
-pub(super) fn computed(plan: &GroupsPlan, fragment: &Fragment) -> Result<Option<(Vec<Program>, Vec<Origin>)>> {
-    let Some(computed) = &plan.computed else { return Ok(None) };
-    let facts: Vec<Option<Facts>> = computed.values.iter().map(|value| Some(value.facts.clone())).collect();
-    let scope = Scope { registers: &facts, overflow: fragment.overflow };
-    let programs = computed.exprs.iter().map(|expr| scope.compile(expr)).collect::<Result<_>>()?;
-    let origins = computed.values.iter().map(|value| Origin::Value(Box::new(value.clone()))).collect();
-    Ok(Some((programs, origins)))
 }

@@ -10,7 +10,7 @@ use super::plan::{HostProbe, Origin};
 use super::program::Program;
 use super::scan::{Scanned, Worker};
 use super::tables::{NONE, Table, translate};
-use super::values::{Data, Register, Selection, Slots};
+use super::values::{Data, Register, Slots};
 use crate::error::{EngineError, Result};
 use crate::ir::JoinKind;
 
@@ -46,6 +46,20 @@ impl Worker<'_> {
         let mut pairs = Pairs { from: Box::new([0; ROWS]), entries: Box::new([NONE; ROWS]), len: 0 };
         let mut places = Vec::with_capacity(self.rows.len());
         self.rows.each(|row| places.push(row));
+        if let Some(residual) = &probe.residual {
+            let mut hits = Box::new([false; ROWS]);
+            self.matches_where((number, probe, residual), &places, &mut |worker, row, entry| {
+                hits[row] = true;
+                pairs.push(row, entry);
+                worker.flush(&mut pairs, number, probe, false, visit)
+            })?;
+            // An outer join keeps rows that no match meets the condition of.
+            for row in places.into_iter().filter(|row| !hits[*row]) {
+                pairs.push(row, NONE);
+                self.flush(&mut pairs, number, probe, false, visit)?;
+            }
+            places = Vec::new();
+        }
         let found = self.found[number].clone();
         for row in places {
             if self.has_enough() {
@@ -177,7 +191,8 @@ impl Worker<'_> {
         if let Some(residual) = &probe.residual
             && probe.several
         {
-            return self.probe_several(number, probe, residual, candidates);
+            // Those of an outer join are found where its rows are multiplied.
+            return if probe.kind == JoinKind::Left { Ok(()) } else { self.probe_several(number, probe, residual) };
         }
         if let Some(residual) = &probe.residual {
             self.load_before(number, residual)?;
@@ -205,61 +220,68 @@ impl Worker<'_> {
     }
 
     /// Finds the rows of which any match meets a condition.
-    fn probe_several(
+    fn probe_several(&mut self, number: usize, probe: &HostProbe, residual: &Program) -> Result<()> {
+        let mut places = Vec::with_capacity(self.rows.len());
+        self.rows.each(|row| places.push(row));
+        let mut hits = Box::new([false; ROWS]);
+        self.matches_where((number, probe, residual), &places, &mut |_, row, _| {
+            hits[row] = true;
+            Ok(())
+        })?;
+        let found = &mut self.found[number];
+        self.rows.each(|row| found[row] = if hits[row] { 0 } else { NONE });
+        self.keep(number, probe.kind);
+        Ok(())
+    }
+
+    /// Calls `visit` for the rows and their matches that meet a condition.
+    fn matches_where(
         &mut self,
-        number: usize,
-        probe: &HostProbe,
-        residual: &Program,
-        candidates: Selection,
+        (number, probe, residual): (usize, &HostProbe, &Program),
+        places: &[usize],
+        visit: &mut dyn FnMut(&mut Self, usize, u32) -> Result<()>,
     ) -> Result<()> {
-        let mut hits = Box::new([0u8; ROWS]);
-        self.load_before(number, residual)?;
-        let read: Vec<usize> =
-            residual.registers.iter().copied().filter(|register| !self.is_payload_of(number, *register)).collect();
-        let mut matched = candidates;
-        matched.retain(|row| self.found[number][row] != NONE);
-        let rows = mem::replace(&mut self.rows, matched);
         let Some(table) = self.tables.get(probe.build).and_then(Option::as_ref) else {
             return Err(EngineError::Malformed("a probe of no table".into()));
         };
-        let mut places = Vec::with_capacity(self.rows.len());
-        self.rows.each(|row| places.push(row));
-        let spare = self.spare_registers();
-        let parent = mem::replace(&mut self.registers, spare);
+        self.load_before(number, residual)?;
         let found = self.found[number].clone();
-        let mut outcome = Ok(());
         let mut all = places.iter().flat_map(|row| table.rows_of(found[*row]).map(|entry| (*row, entry)));
         let mut pairs: Vec<(usize, u32)> = Vec::with_capacity(ROWS);
         loop {
             pairs.clear();
             pairs.extend(all.by_ref().take(ROWS));
             if pairs.is_empty() {
-                break;
+                return Ok(());
             }
-            let from: Vec<u16> = pairs.iter().map(|(row, _)| *row as u16).collect();
-            self.registers.iter_mut().for_each(Register::clear);
-            read.iter().for_each(|register| self.registers[*register].gather(&parent[*register], &from));
-            pairs.iter().enumerate().for_each(|(place, (_, entry))| self.found[number][place] = *entry);
-            self.rows.start_in_order(pairs.len());
-            outcome = self.check().and_then(|()| self.load([residual])).and_then(|()| {
-                let truths = residual.evaluate(&self.registers, &self.rows)?;
-                for (place, (row, _)) in pairs.iter().enumerate() {
-                    hits[*row] |= u8::from(truths.bits(place) != 0 && truths.is_valid(place));
-                }
-                Ok(())
-            });
-            if outcome.is_err() {
-                break;
+            self.check()?;
+            let meets = self.meet(number, residual, &pairs)?;
+            for ((row, entry), _) in pairs.iter().zip(meets).filter(|(_, meets)| *meets) {
+                visit(self, *row, *entry)?;
             }
         }
+    }
+
+    /// Which rows and matches meet a condition.
+    fn meet(&mut self, number: usize, residual: &Program, pairs: &[(usize, u32)]) -> Result<Vec<bool>> {
+        let spare = self.spare_registers();
+        let parent = mem::replace(&mut self.registers, spare);
+        let rows = mem::take(&mut self.rows);
+        let from: Vec<u16> = pairs.iter().map(|(row, _)| *row as u16).collect();
+        for register in &residual.registers {
+            if !self.is_payload_of(number, *register) {
+                self.registers[*register].gather(&parent[*register], &from);
+            }
+        }
+        pairs.iter().enumerate().for_each(|(place, (_, entry))| self.found[number][place] = *entry);
+        self.rows.start_in_order(pairs.len());
+        let meets = self.load([residual]).and_then(|()| {
+            let truths = residual.evaluate(&self.registers, &self.rows)?;
+            Ok((0..pairs.len()).map(|place| truths.bits(place) != 0 && truths.is_valid(place)).collect())
+        });
         self.spare.push(mem::replace(&mut self.registers, parent));
         self.rows = rows;
-        self.found[number] = found;
-        outcome?;
-        let found = &mut self.found[number];
-        self.rows.each(|row| found[row] = if hits[row] != 0 { 0 } else { NONE });
-        self.keep(number, probe.kind);
-        Ok(())
+        meets
     }
 
     /// Whether a register is of the table that a step probes.

@@ -1,7 +1,8 @@
 //! Expressions over the registers of a pipeline, as trees that are evaluated a vector at a time.
 //!
-//! Integers, codes and decimals are computed in 64 bits: what bounds do not prove to fit is refused, or checked where
-//! the type has an error for it. What a row raises fails the run, and the CPU's plan tells whether the statement does.
+//! Integers, codes and decimals are computed in 64 bits. Decimals whose bounds do not fit those, and operations of
+//! integers of 64 bits without a sign, are computed in 128 ([`super::wide`]): a node's value is wide where its facts
+//! are. What a row raises fails the run, and the CPU's plan tells whether the statement does.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use warpcube_column::{Dictionary, Storage};
 
 use crate::dictionaries::{codes, merged};
 use crate::error::{EngineError, Result, unsupported};
-use crate::facts::{Facts, analyse, fits_i64, integer_arithmetic, is_null_string, rescale_factor};
+use crate::facts::{DECIMAL_MAX, Facts, analyse, fits_i64, integer_arithmetic, is_null_string, rescale_factor};
 use crate::ir::{BinaryOp, DatePart, Expr, Literal, Overflow, Ty, UnaryOp};
 use crate::lookup::{self, LookupTable};
 
@@ -25,7 +26,7 @@ pub(super) struct Program {
 }
 
 /// What a bounded value may be.
-pub(super) type Bounds = (i64, i64);
+pub(super) type Bounds<T> = (T, T);
 
 /// A node of an expression.
 #[derive(Debug)]
@@ -33,9 +34,21 @@ pub(super) enum Node {
     Register(usize),
     Integer(i64),
     Float(f64),
+    /// A decimal of more than 64 bits.
+    Wide(i128),
     Null,
+    /// An integer in 128 bits; `true` of those without a sign.
+    Widened(Box<Node>, bool),
+    /// A wide integer that 64 bits hold.
+    Narrowed(Box<Node>),
     /// Integers, the result within bounds where those are given.
-    Arithmetic(BinaryOp, Box<[Node; 2]>, Option<Bounds>),
+    Arithmetic(BinaryOp, Box<[Node; 2]>, Option<Bounds<i64>>),
+    /// The same of wide ones.
+    WideArithmetic(BinaryOp, Box<[Node; 2]>, Option<Bounds<i128>>),
+    /// A wide decimal times a factor over another, truncated, of at most 38 digits.
+    Quotient(Box<[Node; 2]>, i128),
+    /// `n Σx² − (Σx)²` of wide decimals and a count, rounded once.
+    Deviations(Box<[Node; 3]>),
     /// An integer modulo two to the power of its type's bits.
     Wrapped(Box<Node>, Ty),
     FloatArithmetic(BinaryOp, Box<[Node; 2]>),
@@ -50,17 +63,26 @@ pub(super) enum Node {
     FloatOf(UnaryOp, Box<Node>),
     Absolute(Box<Node>),
     /// An integer that raises outside of these bounds.
-    Within(Box<Node>, Bounds),
+    Within(Box<Node>, Bounds<i128>),
     /// An integer over a power of ten, as a float.
-    ToFloat(Box<Node>, u32),
-    /// Whether an integer is not zero.
+    ToFloat(Box<Node>, i32),
+    /// An integer as a float of 32 bits.
+    ToSingle(Box<Node>),
+    /// A float rounded to 32 bits.
+    Single(Box<Node>),
+    /// A float without its digits behind the point, as an integer that raises outside of these bounds.
+    Truncated(Box<Node>, Bounds<i128>),
+    /// Whether a number is not zero.
     ToBool(Box<Node>),
     /// A quotient by a power of ten, halves rounded away from zero.
-    Rounded(Box<Node>, i64),
+    Rounded(Box<Node>, i128),
     /// Entries by code; that of NULL is the last.
     Table(Box<Node>, Arc<Entries>),
-    Case(Vec<(Node, Node)>, Box<Node>, bool),
-    Part(DatePart, Box<Node>),
+    Case(Vec<(Node, Node)>, Box<Node>, Kind),
+    /// A part of a date, and whether dates may leave the calendar, which are NULL.
+    Part(DatePart, Box<Node>, bool),
+    /// A date so many months later.
+    AddMonths(Box<Node>, i32),
     Among(Box<Node>, Arc<[i64]>),
 }
 
@@ -70,6 +92,25 @@ pub(super) enum Order {
     Signed,
     Unsigned,
     Float,
+    Wide,
+}
+
+/// What values lie in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Integers,
+    Floats,
+    Wide,
+}
+
+impl Kind {
+    pub(super) fn of(facts: &Facts) -> Kind {
+        match facts.ty {
+            ty if ty.is_float() => Kind::Floats,
+            _ if facts.is_wide() => Kind::Wide,
+            _ => Kind::Integers,
+        }
+    }
 }
 
 /// The results of a function for every code.
@@ -92,7 +133,7 @@ impl Scope<'_> {
     /// Compiles an expression.
     ///
     /// # Errors
-    /// Unsupported for what is not computed in 64 bits.
+    /// Unsupported for what is not computed here.
     pub(super) fn compile(&self, expr: &Expr) -> Result<Program> {
         let facts = self.facts(expr)?;
         let root = self.node(expr)?;
@@ -104,24 +145,33 @@ impl Scope<'_> {
         Ok(Program { root, registers, facts, is_fallible })
     }
 
-    /// Compiles an expression whose strings are to be codes of this dictionary, which has all of them.
+    /// Compiles an expression whose values are to be as those of these facts: strings are codes of their dictionary,
+    /// decimals wide where they are.
     ///
     /// # Errors
     /// As [`Scope::compile`].
-    pub(super) fn compile_coded(&self, expr: &Expr, among: Option<&Arc<Dictionary>>) -> Result<Program> {
-        let mut program = self.compile(expr)?;
-        if let Some(all) = among {
-            program.root = self.translated(expr, &program.facts, all)?;
-        }
-        Ok(program)
+    pub(super) fn compile_as(&self, expr: &Expr, facts: &Facts) -> Result<Program> {
+        let program = self.compile(expr)?;
+        Ok(Program { root: self.node_as(expr, facts)?, ..program })
     }
 
     fn facts(&self, expr: &Expr) -> Result<Facts> {
-        let facts = analyse(&[expr], self.registers, self.overflow)?.0.remove(0);
-        if facts.is_wide() {
-            return unsupported("decimals of more than 64 bits on the CPU's columns");
+        Ok(analyse(&[expr], self.registers, self.overflow)?.0.remove(0))
+    }
+
+    /// An expression whose values are as those of these facts.
+    fn node_as(&self, expr: &Expr, facts: &Facts) -> Result<Node> {
+        match &facts.dictionary {
+            Some(all) => self.translated(expr, &self.facts(expr)?, all),
+            None if facts.is_wide() => self.wide(expr),
+            None => self.node(expr),
         }
-        Ok(facts)
+    }
+
+    /// An integer in 128 bits.
+    fn wide(&self, expr: &Expr) -> Result<Node> {
+        let (facts, node) = (self.facts(expr)?, self.node(expr)?);
+        Ok(if facts.is_wide() { node } else { Node::Widened(Box::new(node), facts.ty == Ty::U64) })
     }
 
     fn node(&self, expr: &Expr) -> Result<Node> {
@@ -133,7 +183,7 @@ impl Scope<'_> {
             Expr::Literal(Literal::Float(value), _) => Node::Float(*value),
             Expr::Literal(Literal::Int(value), ty) if ty.is_float() => Node::Float(*value as f64),
             Expr::Literal(Literal::Int(value), Ty::U64) => Node::Integer(*value as u64 as i64),
-            Expr::Literal(Literal::Int(value), _) => Node::Integer(narrow(*value)?),
+            Expr::Literal(Literal::Int(value), _) => i64::try_from(*value).map_or(Node::Wide(*value), Node::Integer),
             Expr::Literal(Literal::Argument(_), _) => {
                 return Err(EngineError::Malformed("an argument was given no value".into()));
             }
@@ -145,26 +195,39 @@ impl Scope<'_> {
                 let factor = Expr::Literal(Literal::Int(rescale_factor(*power)?), Ty::I128);
                 self.binary(BinaryOp::Mul, inner, &factor)?
             }
-            Expr::Rescale(inner, power) => Node::Rounded(boxed(inner)?, narrow(rescale_factor(*power)?)?),
-            Expr::Digits(inner, most) => {
-                let bounds = 10i128.checked_pow((*most).into()).map(|power| (1 - power, power - 1));
-                self.facts(inner)?;
-                match bounds.filter(|bounds| fits_i64(Some(*bounds))) {
-                    Some((low, high)) => Node::Within(boxed(inner)?, (low as i64, high as i64)),
-                    None => self.node(inner)?,
+            Expr::Rescale(inner, power) => {
+                let factor = rescale_factor(*power)?;
+                let is_narrow = !self.facts(inner)?.is_wide();
+                match i64::try_from(factor).is_ok() && is_narrow {
+                    true => Node::Rounded(boxed(inner)?, factor),
+                    false => self.fitted(expr, Node::Rounded(Box::new(self.wide(inner)?), factor))?,
                 }
             }
-            Expr::DecimalToFloat(inner, scale) => {
-                self.facts(inner)?;
-                decimal_to_float(boxed(inner)?, *scale)?
+            Expr::Digits(inner, most) => {
+                let of_inner = self.facts(inner)?;
+                let (facts, raises) = crate::facts::digits(&of_inner, *most)?;
+                match (raises, facts.range) {
+                    (true, Some(bounds)) => {
+                        let within = Node::Within(boxed(inner)?, bounds);
+                        if of_inner.is_wide() { self.fitted(expr, within)? } else { within }
+                    }
+                    _ => self.node(inner)?,
+                }
             }
+            Expr::DecimalToFloat(inner, scale) => Node::ToFloat(boxed(inner)?, (*scale).into()),
+            Expr::Quotient(operands, power) => {
+                let [dividend, divisor] = operands.as_ref();
+                Node::Quotient(Box::new([self.wide(dividend)?, self.wide(divisor)?]), 10i128.pow((*power).into()))
+            }
+            Expr::Deviations(sums) => {
+                let [sum, squares, count] = sums.as_ref();
+                Node::Deviations(Box::new([self.wide(sum)?, self.wide(squares)?, self.wide(count)?]))
+            }
+            Expr::AddMonths(inner, months) => Node::AddMonths(boxed(inner)?, *months),
             Expr::Case(branches, otherwise) => self.case(expr, branches, otherwise)?,
             Expr::DatePart(part, inner) => {
-                let facts = self.facts(inner)?;
-                if crate::facts::may_leave_calendar(&facts) {
-                    return unsupported("parts of dates that may leave the calendar on the CPU's columns");
-                }
-                Node::Part(*part, boxed(inner)?)
+                let leaves = crate::facts::may_leave_calendar(&self.facts(inner)?);
+                Node::Part(*part, boxed(inner)?, leaves)
             }
             Expr::InCalendar(inner, _) => self.node(inner)?,
             Expr::Among(inner, values) => Node::Among(boxed(inner)?, values.clone()),
@@ -175,10 +238,15 @@ impl Scope<'_> {
                 let table = lookup::evaluate(dictionary, function, *ty)?;
                 Node::Table(Box::new(Node::Register(*register)), Arc::new(Entries::of(&table, *ty)?))
             }
-            Expr::AddMonths(..) | Expr::Quotient(..) | Expr::Deviations(_) | Expr::Match(..) | Expr::Place(_) => {
-                return unsupported(format!("{} on the CPU's columns", name(expr)));
+            Expr::Match(..) | Expr::Place(_) => {
+                return unsupported("strings without a dictionary on the CPU's columns");
             }
         })
+    }
+
+    /// A wide value of an expression in as many bits as its facts tell.
+    fn fitted(&self, expr: &Expr, wide: Node) -> Result<Node> {
+        Ok(if self.facts(expr)?.is_wide() { wide } else { Node::Narrowed(Box::new(wide)) })
     }
 
     fn facts_of(&self, register: usize) -> Result<Facts> {
@@ -200,17 +268,19 @@ impl Scope<'_> {
             }
             UnaryOp::Absolute if !self.facts(inner)?.ty.is_float() => {
                 let facts = self.facts(inner)?;
-                let (_, raises) = crate::facts::absolute(&facts)?;
-                let least = facts.ty.bounds().map_or(i64::MIN, |(least, _)| least.max(i64::MIN.into()) as i64);
+                let (magnitude, raises) = crate::facts::absolute(&facts)?;
+                let (least, most) = facts.ty.bounds().unwrap_or((i128::MIN, i128::MAX));
                 match raises {
                     // An integer without a sign is its magnitude.
                     _ if least == 0 => *boxed()?,
                     // The smallest integer of a type has no magnitude in it.
-                    true => Node::Absolute(Box::new(Node::Within(boxed()?, (least + 1, i64::MAX)))),
+                    true => Node::Absolute(Box::new(Node::Within(boxed()?, (least + 1, most)))),
+                    false if magnitude.is_wide() => Node::Absolute(Box::new(self.wide(inner)?)),
+                    false if facts.is_wide() => Node::Narrowed(Box::new(Node::Absolute(boxed()?))),
                     false => Node::Absolute(boxed()?),
                 }
             }
-            op => Node::FloatOf(op, boxed()?),
+            op => rounded(self.facts(inner)?.ty, Node::FloatOf(op, boxed()?)),
         })
     }
 
@@ -223,35 +293,43 @@ impl Scope<'_> {
         }
         let (of_left, of_right) = (self.facts(left)?, self.facts(right)?);
         if op.is_comparison() {
+            if of_left.dictionary.is_some() || of_right.dictionary.is_some() {
+                return self.strings(op, (left, &of_left), (right, &of_right));
+            }
+            if of_left.is_wide() || of_right.is_wide() {
+                return Ok(Node::Compare(op, Box::new([self.wide(left)?, self.wide(right)?]), Order::Wide));
+            }
             let order = match of_left.ty {
                 ty if ty.is_float() => Order::Float,
                 Ty::U64 => Order::Unsigned,
                 _ => Order::Signed,
             };
-            if of_left.dictionary.is_some() || of_right.dictionary.is_some() {
-                return self.strings(op, (left, &of_left), (right, &of_right));
-            }
             return Ok(Node::Compare(op, pair()?, order));
         }
         if of_left.ty.is_float() {
-            if of_left.ty == Ty::F32 {
-                return unsupported("arithmetic of floats of 32 bits on the CPU's columns");
-            }
-            return Ok(Node::FloatArithmetic(op, pair()?));
+            return Ok(rounded(of_left.ty, Node::FloatArithmetic(op, pair()?)));
         }
         let known = integer_arithmetic(op, &of_left, &of_right, self.overflow)?;
-        if known.facts.is_wide() {
-            return unsupported("decimals of more than 64 bits on the CPU's columns");
-        }
         let adds = matches!(op, BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul);
-        if adds && self.overflow == Overflow::Wrap {
-            return Ok(Node::Wrapped(Box::new(Node::Arithmetic(op, pair()?, None)), of_left.ty));
+        if adds && of_left.ty != Ty::I128 && !known.raises.any() {
+            let exact = Node::Arithmetic(op, pair()?, None);
+            return Ok(match self.overflow {
+                Overflow::Wrap => Node::Wrapped(Box::new(exact), of_left.ty),
+                Overflow::Raise => exact,
+            });
         }
-        let Some((low, high)) = of_left.ty.bounds().filter(|_| of_left.ty != Ty::U64) else {
-            return unsupported("arithmetic of integers of 64 bits without a sign on the CPU's columns");
+        let limits = match of_left.ty {
+            Ty::I128 if adds => (-DECIMAL_MAX, DECIMAL_MAX),
+            ty => ty.bounds().unwrap_or((i128::MIN, i128::MAX)),
         };
-        let bounds = (low.max(i64::MIN.into()) as i64, high.min(i64::MAX.into()) as i64);
-        Ok(Node::Arithmetic(op, pair()?, known.raises.any().then_some(bounds)))
+        let bounds = known.raises.any().then_some(limits);
+        // What raises is found in 64 bits where their own limits are those of the type.
+        let is_told = of_left.ty.bounds().is_some_and(|bounds| fits_i64(Some(bounds))) || fits_i64(known.exact);
+        if fits_i64(of_left.bounds()) && fits_i64(of_right.bounds()) && !known.facts.is_wide() && is_told {
+            return Ok(Node::Arithmetic(op, pair()?, bounds.map(within_i64)));
+        }
+        let wide = Node::WideArithmetic(op, Box::new([self.wide(left)?, self.wide(right)?]), bounds);
+        Ok(if known.facts.is_wide() { wide } else { Node::Narrowed(Box::new(wide)) })
     }
 
     /// A comparison of strings by codes of a dictionary that has those of both.
@@ -276,60 +354,46 @@ impl Scope<'_> {
     }
 
     fn cast(&self, inner: &Expr, ty: Ty) -> Result<Node> {
-        let facts = self.facts(inner)?;
-        let node = Box::new(self.node(inner)?);
+        let (facts, node) = (self.facts(inner)?, self.node(inner)?);
         if facts.ty == ty {
-            return Ok(*node);
+            return Ok(node);
         }
         let (known, raises) = crate::facts::cast(&facts, ty)?;
-        Ok(match (facts.ty.is_float(), ty) {
-            (true, Ty::F64) => *node,
-            (true, _) => return unsupported("conversions of floats on the CPU's columns"),
-            (false, Ty::F64) if facts.ty != Ty::U64 => Node::ToFloat(node, 0),
-            (false, Ty::Bool) => Node::ToBool(node),
-            (false, ty) if ty.is_float() || ty == Ty::U64 || facts.ty == Ty::U64 => {
-                return unsupported(format!("conversions of {:?} to {ty:?} on the CPU's columns", facts.ty));
+        let limits = ty.bounds();
+        Ok(match (facts.ty.is_float(), ty, limits) {
+            (_, Ty::Bool, _) => Node::ToBool(Box::new(node)),
+            (true, _, None) => rounded(ty, node),
+            (true, _, Some(limits)) => Node::Truncated(Box::new(node), limits),
+            (false, _, None) => {
+                let number = Box::new(if facts.ty == Ty::U64 { self.wide(inner)? } else { node });
+                if ty == Ty::F32 { Node::ToSingle(number) } else { Node::ToFloat(number, 0) }
             }
-            (false, _) if !raises => *node,
-            (false, _) => match ty.bounds().or(known.range) {
-                Some((low, high)) => {
-                    Node::Within(node, (low.max(i64::MIN.into()) as i64, high.min(i64::MAX.into()) as i64))
-                }
-                None => *node,
-            },
+            (false, _, Some(limits)) => {
+                let is_wide = facts.is_wide() || known.is_wide() || !fits_i64(facts.bounds());
+                let number = if is_wide { self.wide(inner)? } else { node };
+                let number = if raises { Node::Within(Box::new(number), limits) } else { number };
+                if is_wide && !known.is_wide() { Node::Narrowed(Box::new(number)) } else { number }
+            }
         })
     }
 
     fn case(&self, expr: &Expr, branches: &[(Expr, Expr)], otherwise: &Expr) -> Result<Node> {
         let facts = self.facts(expr)?;
-        let result = |expr: &Expr| match &facts.dictionary {
-            Some(all) => self.translated(expr, &self.facts(expr)?, all),
-            None => self.node(expr),
-        };
+        let result = |expr: &Expr| self.node_as(expr, &facts);
         let branches = branches.iter().map(|(when, then)| Ok((self.node(when)?, result(then)?)));
         let branches = branches.collect::<Result<Vec<_>>>()?;
-        Ok(Node::Case(branches, Box::new(result(otherwise)?), facts.ty.is_float()))
+        Ok(Node::Case(branches, Box::new(result(otherwise)?), Kind::of(&facts)))
     }
 }
 
-fn name(expr: &Expr) -> &'static str {
-    match expr {
-        Expr::AddMonths(..) => "sums of dates and months",
-        Expr::Quotient(..) => "quotients of decimals",
-        Expr::Deviations(_) => "deviations of decimals",
-        _ => "strings without a dictionary",
-    }
+/// A float of a type.
+fn rounded(ty: Ty, node: Node) -> Node {
+    if ty == Ty::F32 { Node::Single(Box::new(node)) } else { node }
 }
 
-fn decimal_to_float(inner: Box<Node>, scale: i8) -> Result<Node> {
-    match u32::try_from(scale) {
-        Ok(scale) => Ok(Node::ToFloat(inner, scale)),
-        Err(_) => unsupported("decimals of a negative scale on the CPU's columns"),
-    }
-}
-
-fn narrow(value: i128) -> Result<i64> {
-    i64::try_from(value).or_else(|_| unsupported("constants of more than 64 bits on the CPU's columns"))
+/// Bounds of what 64 bits hold.
+pub(super) fn within_i64((low, high): Bounds<i128>) -> Bounds<i64> {
+    (low.max(i64::MIN.into()) as i64, high.min(i64::MAX.into()) as i64)
 }
 
 impl Entries {

@@ -2,9 +2,9 @@
 
 use warpcube_column::{VECTOR_ROWS as ROWS, Values};
 
-use super::groups::GroupRows;
 use super::plan::{HostPipeline, HostStep, Origin};
 use super::program::Program;
+use super::rows::Words;
 use super::scan::{Scanned, Worker, values};
 use super::tables::NONE;
 use super::values::{Own, Register, Selection, Value};
@@ -14,9 +14,6 @@ use crate::ir::{JoinKind, Ty};
 use crate::plan::cells::Read;
 use crate::plan::group_values::{GroupRead, GroupValue};
 use crate::plan::keys::{KeyPart, Null};
-
-/// Bounds of integers of 64 bits.
-const I64: (i128, i128) = (i64::MIN as i128, i64::MAX as i128);
 
 impl Worker<'_> {
     /// Reads the registers of a program, and widens offsets.
@@ -55,7 +52,7 @@ impl Worker<'_> {
                 }
             }
             Origin::Word { column, is_float } => {
-                let Scanned::Groups { rows, key_words, is_wide } = self.scanned else { return };
+                let Scanned::Rows { rows, key_words, is_wide } = self.scanned else { return };
                 let (first, register) = (vector * ROWS, &mut self.registers[register]);
                 let word = |row: usize| match (*column, *is_wide) {
                     (0, false) => rows.words[(first + row) * rows.row_words].wrapping_add(1),
@@ -74,11 +71,8 @@ impl Worker<'_> {
                 let HostStep::Probe(probe) = &self.pipeline.steps[*step] else { return };
                 let Some(table) = self.tables[probe.build].as_ref() else { return };
                 let payload = &table.payload[*column];
-                let target = &mut self.registers[register];
-                let (integers, floats) = (&mut *target.buffer.integers, &mut *target.buffer.floats);
                 let may_lack = probe.kind == JoinKind::Left;
-                let valid = payload.gather(&self.found[*step], &self.rows, integers, floats, may_lack);
-                target.fill(if payload.is_float { Values::Floats } else { Values::Integers }, valid);
+                payload.gather(&self.found[*step], &self.rows, &mut self.registers[register], may_lack);
             }
             Origin::Computed => {}
             Origin::Mark { step } => {
@@ -91,16 +85,16 @@ impl Worker<'_> {
 
     /// Computes a value of a group.
     fn read_value(&mut self, register: usize, value: &GroupValue) {
-        let Scanned::Groups { rows: groups, key_words, .. } = self.scanned else { return };
+        let Scanned::Rows { rows: groups, key_words, .. } = self.scanned else { return };
         let first = self.vector * ROWS;
         let words = |row: usize| &groups.words[(first + row) * groups.row_words..][..groups.row_words];
         let target = &mut self.registers[register];
         let (integers, floats) = (&mut target.buffer.integers, &mut target.buffer.floats);
         let mut valid = Own::new();
-        let is_float = value.facts.ty.is_float();
-        // Decimals are kept in 64 bits, too.
-        let (least, most) = value.facts.ty.bounds().filter(|_| value.facts.ty != Ty::I128).unwrap_or(I64);
-        let (limits, is_unsigned) = (least..=most, value.facts.ty == Ty::U64);
+        let (is_float, is_unsigned) = (value.facts.ty.is_float(), value.facts.ty == Ty::U64);
+        let mut wide = value.facts.is_wide().then(Own::new);
+        let (least, most) = value.facts.ty.bounds().unwrap_or((i128::MIN, i128::MAX));
+        let limits = least..=most;
         let mut raises = false;
         self.rows.each(|row| {
             let words = words(row);
@@ -111,29 +105,47 @@ impl Worker<'_> {
                     let is_valid = output.count.is_none_or(|count| cell(count) != 0);
                     (read_cells(output.read, is_unsigned, cell), is_valid)
                 }
-                GroupRead::Stored { .. } => (0, false),
+                GroupRead::Stored { valid, word, wide } => {
+                    let is_valid = !value.facts.nullable || words[valid.0] >> valid.1 & 1 != 0;
+                    let number = match (wide, is_unsigned || is_float) {
+                        (true, _) => i128::from(words[word + 1] as i64) << 64 | i128::from(words[*word]),
+                        (false, true) => words[*word].into(),
+                        (false, false) => (words[*word] as i64).into(),
+                    };
+                    (number, is_valid)
+                }
             };
             valid[row] = u8::from(is_valid);
             raises |= is_valid && !is_float && !limits.contains(&number);
             integers[row] = number as i64;
+            if let Some(wide) = &mut wide {
+                wide[row] = number;
+            }
             if is_float {
                 floats[row] = match (&value.read, value.facts.ty) {
                     (GroupRead::Aggregate(output), _) if matches!(output.read, Read::Nearest(_)) => number as f64,
-                    (GroupRead::Key { .. }, Ty::F32) => f32::from_bits(number as u32).into(),
+                    (GroupRead::Key { .. } | GroupRead::Stored { .. }, Ty::F32) => f32::from_bits(number as u32).into(),
                     (_, Ty::F32) => f64::from(f64::from_bits(number as u64) as f32),
                     _ => f64::from_bits(number as u64),
                 };
             }
         });
         self.raises |= raises;
-        let has_nulls = value.facts.nullable;
-        target.fill(if is_float { Values::Floats } else { Values::Integers }, has_nulls.then_some(valid));
+        let valid = value.facts.nullable.then_some(valid);
+        match wide {
+            Some(wide) => target.fill_wide(wide, valid),
+            None => target.fill(if is_float { Values::Floats } else { Values::Integers }, valid),
+        }
     }
 }
 
 /// A part of a packed key, and whether it is valid.
 fn key_value(part: &KeyPart, words: &[u64]) -> (i128, bool) {
     let place = u128::from(words[part.word] / part.stride) % part.places;
+    if let Some(high) = part.high {
+        let is_valid = !matches!(part.null, Null::Apart { word, stride } if words[word] / stride % 2 != 0);
+        return (i128::from(words[high] as i64) << 64 | i128::from(words[part.word]), is_valid);
+    }
     match part.null {
         Null::First if place == 0 => (0, false),
         Null::First => (part.low + place as i128 - 1, true),
@@ -177,12 +189,12 @@ fn read_cells(read: Read, is_unsigned: bool, cell: impl Fn(usize) -> u64) -> i12
 /// # Errors
 /// Evaluation errors of groups.
 pub(super) fn over_groups(
-    groups: &GroupRows,
+    groups: &Words,
     key_words: usize,
     (programs, origins): (&[Program], &[Origin]),
     mut visit: impl FnMut(&[Value<'_>], &Selection),
 ) -> Result<()> {
-    let scanned = Scanned::Groups { rows: groups, key_words, is_wide: false };
+    let scanned = Scanned::Rows { rows: groups, key_words, is_wide: false };
     let pipeline = HostPipeline::of_values(origins.to_vec());
     let mut worker = Worker::new(&pipeline, &scanned, &[]);
     for vector in 0..groups.count.div_ceil(ROWS) {

@@ -1,102 +1,20 @@
-//! Rows as they leave a pipeline: in no order, up to a limit, or the first ones by an order.
+//! Rows as they leave a pipeline, as words: laid out, or packed.
 
-use super::keys::{Form, Keys, image};
+use super::keys::{Form, Keys};
 use super::program::Program;
 use super::values::{Register, Selection, Value};
 use crate::error::Result;
 use crate::facts::Facts;
+use crate::ir::Ty;
 use crate::plan::keys::KeyPack;
 use crate::plan::row_layout::RowLayout;
 
-/// One key of an order.
+/// Rows as a pipeline leaves them, words of each side by side.
 #[derive(Debug)]
-pub(super) struct Key {
-    pub(super) value: Program,
-    pub(super) descending: bool,
-    pub(super) nulls_first: bool,
-}
-
-/// Rows by the keys of an order, then by their numbers.
-#[derive(Debug, Default)]
-pub(super) struct Ranked {
-    /// Two words a key: the class of NULL, the image of the value; then the number of the row.
-    ranks: Vec<u64>,
-    /// Words of each row.
-    rows: Vec<u64>,
-    count: usize,
-}
-
-/// Rows that are kept beside the best before the others are dropped.
-const SURPLUS: usize = 1 << 14;
-
-impl Ranked {
-    /// Adds rows of a vector, with the numbers of their places.
-    ///
-    /// # Errors
-    /// Evaluation errors of these rows.
-    pub(super) fn push(
-        &mut self,
-        (keys, outputs, layout): (&[Key], &[Program], &RowLayout),
-        registers: &[Register],
-        (rows, number): (&Selection, &dyn Fn(usize) -> u64),
-    ) -> Result<()> {
-        let values = keys.iter().map(|key| key.value.evaluate(registers, rows)).collect::<Result<Vec<_>>>()?;
-        let columns = outputs.iter().map(|output| output.evaluate(registers, rows)).collect::<Result<Vec<_>>>()?;
-        rows.each(|row| {
-            for (key, value) in keys.iter().zip(&values) {
-                let is_null = !value.is_valid(row);
-                let behind = u64::from(is_null != key.nulls_first);
-                let image = if is_null { 0 } else { image(value, row, key.value.facts.ty) };
-                self.ranks.extend([behind, if key.descending && !is_null { !image } else { image }]);
-            }
-            self.ranks.push(number(row));
-            lay_out(layout, &columns, row, &mut self.rows);
-            self.count += 1;
-        });
-        Ok(())
-    }
-
-    pub(super) fn bytes(&self) -> u64 {
-        8 * (self.ranks.len() + self.rows.len()) as u64
-    }
-
-    /// Drops rows that cannot be among the first `k`, if there are many.
-    pub(super) fn trim(&mut self, k: Option<u64>, row_words: usize) {
-        if let Some(k) = k.filter(|k| self.count as u64 > k.saturating_mul(2).saturating_add(SURPLUS as u64)) {
-            *self = self.first(Some(k), row_words);
-        }
-    }
-
-    pub(super) fn append(&mut self, mut other: Ranked) {
-        self.ranks.append(&mut other.ranks);
-        self.rows.append(&mut other.rows);
-        self.count += other.count;
-    }
-
-    /// The first `k` rows in order, or all.
-    pub(super) fn first(&self, k: Option<u64>, row_words: usize) -> Ranked {
-        let rank_words = self.ranks.len().checked_div(self.count).unwrap_or(1);
-        let rank = |row: &usize| &self.ranks[row * rank_words..][..rank_words];
-        let mut order: Vec<usize> = (0..self.count).collect();
-        let k = k.map_or(self.count, |k| k.min(self.count as u64) as usize);
-        if k > 0 && k < order.len() {
-            order.select_nth_unstable_by(k - 1, |one, other| rank(one).cmp(rank(other)));
-        }
-        order.truncate(k);
-        order.sort_unstable_by(|one, other| rank(one).cmp(rank(other)));
-        let mut first = Ranked::default();
-        for row in order {
-            first.ranks.extend_from_slice(rank(&row));
-            first.rows.extend_from_slice(&self.rows[row * row_words..][..row_words]);
-            first.count += 1;
-        }
-        first
-    }
-
-    /// The words of the rows, and their number.
-    pub(super) fn into_rows(self) -> (Vec<u64>, usize) {
-        (self.rows, self.count)
-    }
+pub(super) struct Words {
+    pub(super) words: Vec<u64>,
+    pub(super) row_words: usize,
+    pub(super) count: usize,
 }
 
 /// Appends the words of a row: bits of validity, then values.
@@ -109,10 +27,14 @@ pub(super) fn lay_out(layout: &RowLayout, columns: &[Value<'_>], row: usize, to:
             if valid_words > 0 {
                 to[at + position / 64] |= 1 << (position % 64);
             }
-            to[at + layout.word_of(column)] = match column.ty {
-                crate::ir::Ty::F32 => u64::from((f64::from_bits(value.bits(row)) as f32).to_bits()),
+            let word = at + layout.word_of(column);
+            to[word] = match column.ty {
+                Ty::F32 => u64::from((f64::from_bits(value.bits(row)) as f32).to_bits()),
                 _ => value.bits(row),
             };
+            if let Some(high) = value.high_bits(row).filter(|_| column.wide) {
+                to[word + 1] = high;
+            }
         }
     }
 }
@@ -150,9 +72,10 @@ impl Packed {
         Ok(())
     }
 
-    pub(super) fn append(&mut self, mut other: Packed) {
+    pub(super) fn append(mut self, mut other: Packed) -> Packed {
         self.words.append(&mut other.words);
         self.count += other.count;
+        self
     }
 
     pub(super) fn count(&self) -> usize {
@@ -163,8 +86,11 @@ impl Packed {
         8 * self.words.len() as u64
     }
 
-    /// The words of the rows, and their number.
-    pub(super) fn into_rows(self) -> (Vec<u64>, usize) {
-        (self.words, self.count)
+    /// The rows, so many of them at most.
+    pub(super) fn into_rows(self, limit: Option<u64>) -> Words {
+        let Packed { keys, mut words, count } = self;
+        let count = limit.map_or(count, |limit| count.min(limit as usize));
+        words.truncate(count * keys.words.len());
+        Words { words, row_words: keys.words.len(), count }
     }
 }

@@ -7,15 +7,16 @@ use arrow::record_batch::RecordBatch;
 use warpcube_column::{ColumnVectors, Relation};
 use warpcube_gpu::DeviceInfo;
 
-use super::plan::{HostGuesses, HostPipeline, HostSink, computed, plan_fragment};
+use super::groups::Groups;
+use super::plan::{HostGuesses, HostPipeline, plan_fragment};
 use super::read::over_groups;
-use super::rows::lay_out;
-use super::scan::{HostLimits, Local, Output, Scanned, scan};
-use super::tables::{PerKey, Table};
+use super::rows::{Packed, Words, lay_out};
+use super::scan::{HostLimits, Local, Scanned, scan};
+use super::sinks::{HostSink, RowsPlan, computed};
+use super::tables::Table;
 use crate::error::{EngineError, Result, unsupported};
-use crate::facts::{Facts, Texts};
-use crate::ir::{Fragment, Sink, Source};
-use crate::plan::table::Unique;
+use crate::facts::Texts;
+use crate::ir::{Fragment, Source};
 use crate::result::{Rows, batch, laid_out_batch, rows_batch};
 use crate::tuning::Tuning;
 
@@ -65,130 +66,116 @@ fn run_with(
     let plan = clock.elapsed();
     let clock = Instant::now();
     let mut joined: Vec<Option<Table>> = Vec::new();
-    let mut outputs: Vec<Option<Output>> = Vec::new();
-    let mut shared: Option<Local> = None;
+    let mut left: Vec<Option<Words>> = Vec::new();
+    // What the branches of a union have left so far; the last one has what all have.
+    let mut locals: Vec<Local> = Vec::new();
     for (index, pipeline) in pipelines.iter().enumerate() {
-        let local = {
-            let scanned = scanned(pipeline, tables, &outputs)?;
-            scan(pipeline, &scanned, &joined, limits)?
-        };
-        if matches!(&local, Local::Groups(groups) if groups.lacks_limbs) {
+        locals.extend(scan(pipeline, &scanned(pipeline, (tables, &pipelines, &left))?, &joined, limits)?);
+        if locals.iter().any(|local| matches!(local, Local::Groups(groups) if groups.lacks_limbs)) {
             return Ok(Err(HostGuesses { whole_sums: true, ..how.2 }));
         }
-        // The branches of a union leave one table of groups, which is the last one's.
-        let branches = fragment.branches(index);
-        let local = match shared.take() {
-            Some(earlier) => Local::merge(earlier, local),
-            None => local,
-        };
-        if index + 1 < branches.end {
-            shared = Some(local);
-            joined.push(None);
-            outputs.push(None);
-            continue;
+        let (mut table, mut rows) = (None, None);
+        if index + 1 == fragment.branches(index).end {
+            match finish(std::mem::take(&mut locals), pipeline, limits)? {
+                Left::Table(Some(built)) => table = Some(built),
+                Left::Table(None) => {
+                    let bit = 1u32.checked_shl(index as u32).unwrap_or(0);
+                    return Ok(Err(HostGuesses { several: how.2.several | bit, ..how.2 }));
+                }
+                Left::Rows(words) => rows = Some(words),
+            }
         }
-        let Some(output) = finish(local, pipeline, &fragment.pipelines[index].sink)? else {
-            let bit = 1u32.checked_shl(index as u32).unwrap_or(0);
-            return Ok(Err(HostGuesses { several: how.2.several | bit, ..how.2 }));
-        };
-        let (table, output) = match output {
-            Output::Table(table) => (Some(table), None),
-            output => (None, Some(output)),
-        };
         joined.push(table);
-        outputs.push(output);
+        left.push(rows);
     }
-    let root = outputs.pop().flatten();
-    let root = root.ok_or_else(|| EngineError::Malformed("the root of a fragment gives no rows".into()))?;
-    let batch = batch_of(fragment, (&pipelines, root), groups_max)?;
+    let batch = batch_of(fragment, (pipelines.last(), left.pop().flatten()), groups_max)?;
     Ok(Ok((batch, HostTimes { plan, scans: clock.elapsed() })))
 }
 
 /// What a pipeline scans.
-fn scanned<'a>(pipeline: &HostPipeline, tables: &'a [Relation], outputs: &'a [Option<Output>]) -> Result<Scanned<'a>> {
+fn scanned<'a>(
+    pipeline: &HostPipeline,
+    (tables, pipelines, left): (&'a [Relation], &[HostPipeline], &'a [Option<Words>]),
+) -> Result<Scanned<'a>> {
     match pipeline.source {
         Source::Table(table) => {
             let relation = &tables[table];
             let columns = relation.columns.iter().map(|column| ColumnVectors::of(column));
             Ok(Scanned::Table { columns: columns.collect::<Result<_, _>>()?, chunks: &relation.chunks })
         }
-        Source::Output(of) => match outputs.get(of).and_then(Option::as_ref) {
-            Some(Output::Groups(rows, plan)) => {
-                Ok(Scanned::Groups { rows, key_words: plan.pack.words, is_wide: plan.pack.is_wide() })
-            }
-            _ => Err(EngineError::Malformed("a scan of what is not there".into())),
-        },
+        Source::Output(of) => {
+            let rows = left.get(of).and_then(Option::as_ref);
+            let rows = rows.ok_or_else(|| EngineError::Malformed("a scan of what is not there".into()))?;
+            let (key_words, is_wide) = match &pipelines[of].sink {
+                HostSink::Groups { plan, .. } => (plan.pack.words, plan.pack.is_wide()),
+                _ => (0, false),
+            };
+            Ok(Scanned::Rows { rows, key_words, is_wide })
+        }
     }
 }
 
-/// What a sink has become; none where a table has several rows for a key, which was guessed to have one.
-fn finish(local: Local, pipeline: &HostPipeline, sink: &Sink) -> Result<Option<Output>> {
-    Ok(Some(match (local, &pipeline.sink, sink) {
-        (Local::Table(rows), HostSink::Table { plan, .. }, Sink::Build { .. }) => {
-            let facts: Vec<Facts> = plan.payload.iter().map(|column| column.facts.clone()).collect();
-            let per_key = match plan.unique {
-                _ if plan.matches.is_some() => PerKey::All,
-                Unique::Always => PerKey::One,
-                Unique::Guessed(_) => PerKey::Guessed,
-                Unique::No => PerKey::Any,
-            };
-            match Table::of(rows, &plan.pack, &facts, per_key)? {
-                Some(table) => Output::Table(table),
-                None => return Ok(None),
-            }
+/// What a pipeline leaves.
+enum Left {
+    /// A table; none where it has several rows for a key, which was guessed to have one.
+    Table(Option<Table>),
+    Rows(Words),
+}
+
+/// What the sinks of all threads have become.
+fn finish(locals: Vec<Local>, pipeline: &HostPipeline, limits: &HostLimits<'_>) -> Result<Left> {
+    let (mut tables, mut groups, mut ranked, mut packed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for local in locals {
+        match local {
+            Local::Table(rows) => tables.push(rows),
+            Local::Groups(own) => groups.push(*own),
+            Local::First(own) => ranked.push(*own),
+            Local::Rows(own) => packed.push(own),
         }
-        (Local::Groups(groups), _, _) if groups.overflows() => return Err(EngineError::Evaluation("an overflow")),
-        (Local::Groups(groups), HostSink::Groups { plan, .. }, _) => Output::Groups(groups.rows(), plan.clone()),
-        (Local::First(ranked), HostSink::First { row, k, .. }, _) => {
-            let (words, count) = ranked.first(*k, row.words()).into_rows();
-            Output::First(words, count)
+    }
+    Ok(match &pipeline.sink {
+        HostSink::Table { plan, .. } => Left::Table(Table::of(tables, plan)?),
+        HostSink::Groups { .. } => Left::Rows(Groups::finish(groups)?),
+        HostSink::First(plan) => Left::Rows(plan.finish(ranked, limits)?),
+        HostSink::Rows { plan, limit, .. } => {
+            let packed = packed.into_iter().reduce(Packed::append);
+            Left::Rows(packed.unwrap_or_else(|| Packed::new(plan.pack())).into_rows(*limit))
         }
-        (Local::Rows(packed), HostSink::Rows { plan, limit, .. }, _) => {
-            let (mut words, count) = packed.into_rows();
-            let count = limit.map_or(count, |limit| count.min(limit as usize));
-            words.truncate(count * plan.pack.words);
-            Output::Rows(words, count)
-        }
-        _ => return Err(EngineError::Malformed("a sink of another kind".into())),
-    }))
+        HostSink::Nothing => Left::Table(None),
+    })
 }
 
 /// The batch of the last pipeline's rows.
 fn batch_of(
     fragment: &Fragment,
-    (pipelines, root): (&[HostPipeline], Output),
+    (root, left): (Option<&HostPipeline>, Option<Words>),
     groups_max: Option<u64>,
 ) -> Result<RecordBatch> {
+    let malformed = || EngineError::Malformed("the root of a fragment gives no rows".into());
+    let (root, left) = root.zip(left).ok_or_else(malformed)?;
+    if groups_max.is_some_and(|most| left.count as u64 > most) {
+        return unsupported(format!("a result of {} rows, more than pay to bring back", left.count));
+    }
     let mut no_texts = |_: Texts, _: &[Option<u64>]| Err(EngineError::Malformed("strings without a dictionary".into()));
-    let pays = |count: usize| match groups_max.is_some_and(|most| count as u64 > most) {
-        true => unsupported(format!("a result of {count} rows, more than pay to bring back")),
-        false => Ok(()),
-    };
-    let sink = pipelines.last().map(|pipeline| &pipeline.sink);
-    match (root, sink) {
-        (Output::Groups(groups, plan), _) => {
-            pays(groups.count)?;
-            if let (Some((programs, origins)), Some(row)) = (computed(&plan, fragment)?, &plan.computed) {
+    match &root.sink {
+        HostSink::Groups { plan, .. } => {
+            if let (Some((programs, origins)), Some(row)) = (computed(plan, fragment)?, &plan.computed) {
                 let (mut words, layout) = (Vec::new(), &row.row);
-                over_groups(&groups, plan.pack.words, (&programs, &origins), |values, rows| {
+                over_groups(&left, plan.pack.words, (&programs, &origins), |values, rows| {
                     rows.each(|row| lay_out(layout, values, row, &mut words));
                 })?;
-                return laid_out_batch(layout, &rows(&words, layout.words(), groups.count), &mut no_texts);
+                let (row_words, count) = (layout.words(), left.count);
+                return laid_out_batch(layout, &rows(&Words { words, row_words, count }), &mut no_texts);
             }
-            batch(&plan, &rows(&groups.words, groups.row_words, groups.count), &mut no_texts)
+            batch(plan, &rows(&left), &mut no_texts)
         }
-        (Output::First(words, count), Some(HostSink::First { row, .. })) => {
-            pays(count)?;
-            laid_out_batch(row, &rows(&words, row.words(), count), &mut no_texts)
-        }
-        (Output::Rows(words, count), Some(HostSink::Rows { plan, .. })) => {
-            pays(count)?;
-            rows_batch(plan, &rows(&words, plan.pack.words, count), &mut no_texts)
-        }
-        _ => Err(EngineError::Malformed("the root of a fragment gives no rows".into())),
+        HostSink::First(plan) => laid_out_batch(&plan.row, &rows(&left), &mut no_texts),
+        HostSink::Rows { plan: RowsPlan::Result(plan), .. } => rows_batch(plan, &rows(&left), &mut no_texts),
+        _ => Err(malformed()),
     }
 }
 
-fn rows(words: &[u64], row_words: usize, count: usize) -> Rows<'_> {
-    Rows { count, row_words, bytes: bytemuck::cast_slice(words).into(), first: 0 }
+fn rows(words: &Words) -> Rows<'_> {
+    let bytes = bytemuck::cast_slice(&words.words).into();
+    Rows { count: words.count, row_words: words.row_words, bytes, first: 0 }
 }

@@ -1,21 +1,22 @@
 //! A pipeline's scan: threads take morsels, read the columns that a step asks for, and pass the rows that go on to the
 //! sink.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use warpcube_column::{ColumnVectors, VECTOR_ROWS as ROWS, Values, rows_of_places};
 use warpcube_gpu::GpuError;
 
-use super::groups::{GroupRows, Groups};
+use super::first::Ranked;
+use super::groups::Groups;
 use super::keys::{Form, Keys};
-use super::plan::{HostPipeline, HostSink, HostStep, UnionColumn};
+use super::plan::{HostPipeline, HostStep, UnionColumn};
 use super::program::Program;
-use super::rows::{Packed, Ranked};
+use super::rows::{Packed, Words};
+use super::sinks::HostSink;
 use super::tables::{NONE, Rows, Table};
 use super::values::{Data, Own, Register, Selection, Value, with_slots};
-use crate::error::{EngineError, Result, unsupported};
+use crate::error::{Result, unsupported};
 use crate::facts::Facts;
 use crate::format::in_bytes;
 use crate::ir::JoinKind;
@@ -28,8 +29,9 @@ const MORSEL_VECTORS: usize = 32;
 pub(super) enum Scanned<'a> {
     /// Columns, cut into chunks of so many rows.
     Table { columns: Vec<ColumnVectors<'a>>, chunks: &'a [u32] },
-    /// Groups; the first column of a scan tells that there is one, and is the key where that takes one word.
-    Groups { rows: &'a GroupRows, key_words: usize, is_wide: bool },
+    /// Rows that a pipeline has left. Of groups the first column of a scan tells that there is one, and is the key
+    /// where that takes one word.
+    Rows { rows: &'a Words, key_words: usize, is_wide: bool },
 }
 
 /// What bounds a run.
@@ -41,12 +43,33 @@ pub(super) struct HostLimits<'a> {
     pub(super) used: AtomicU64,
 }
 
+impl HostLimits<'_> {
+    /// Counts bytes that are taken.
+    ///
+    /// # Errors
+    /// [`GpuError::Cancelled`] once the run is cancelled; unsupported past the bytes of a run.
+    pub(super) fn take(&self, bytes: u64) -> Result<()> {
+        let used = self.used.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if (self.is_cancelled)() {
+            return Err(GpuError::Cancelled.into());
+        }
+        if used > self.bytes {
+            let most = in_bytes(self.bytes);
+            return unsupported(format!("tables, groups and rows of more than {most} on the CPU's columns"));
+        }
+        Ok(())
+    }
+}
+
 /// What the threads of a scan share.
 struct Shared<'a> {
     limits: &'a HostLimits<'a>,
     /// Rows that are enough, and those that have come to sinks of rows.
     limit: u64,
     taken: AtomicU64,
+    /// Rows that are enough for a step that limits them, and those that have come there.
+    step_limit: u64,
+    come: AtomicU64,
 }
 
 /// A range of the vectors of a chunk.
@@ -65,7 +88,7 @@ impl Scanned<'_> {
     fn morsels(&self) -> Vec<Morsel> {
         let chunks: Vec<usize> = match self {
             Scanned::Table { chunks, .. } => chunks.iter().map(|rows| *rows as usize).collect(),
-            Scanned::Groups { rows, .. } => vec![rows.count],
+            Scanned::Rows { rows, .. } => vec![rows.count],
         };
         let (mut morsels, mut row) = (Vec::new(), 0);
         for (chunk, rows) in chunks.into_iter().enumerate() {
@@ -84,17 +107,17 @@ impl Scanned<'_> {
 pub(super) enum Local {
     Table(Rows),
     Groups(Box<Groups>),
-    First(Ranked),
+    First(Box<Ranked>),
     Rows(Packed),
 }
 
 impl Local {
     fn new(sink: &HostSink) -> Local {
         match sink {
-            HostSink::Table { .. } => Local::Table(Rows::default()),
+            HostSink::Table { .. } | HostSink::Nothing => Local::Table(Rows::default()),
             HostSink::Groups { plan, .. } => Local::Groups(Box::new(Groups::new(plan))),
-            HostSink::First { .. } => Local::First(Ranked::default()),
-            HostSink::Rows { plan, .. } => Local::Rows(Packed::new(&plan.pack)),
+            HostSink::First(first) => Local::First(Box::new(Ranked::new(first))),
+            HostSink::Rows { plan, .. } => Local::Rows(Packed::new(plan.pack())),
         }
     }
 
@@ -107,31 +130,9 @@ impl Local {
             Local::Rows(rows) => (rows.count() as u64, rows.bytes()),
         }
     }
-
-    pub(super) fn merge(self, other: Local) -> Local {
-        match (self, other) {
-            (Local::Table(mut own), Local::Table(other)) => {
-                own.append(other);
-                Local::Table(own)
-            }
-            (Local::Groups(mut own), Local::Groups(other)) => {
-                own.merge(*other);
-                Local::Groups(own)
-            }
-            (Local::First(mut own), Local::First(other)) => {
-                own.append(other);
-                Local::First(own)
-            }
-            (Local::Rows(mut own), Local::Rows(other)) => {
-                own.append(other);
-                Local::Rows(own)
-            }
-            (own, _) => own,
-        }
-    }
 }
 
-/// Runs a pipeline on all threads of the pool.
+/// Runs a pipeline on all threads of the pool; what each has left.
 ///
 /// # Errors
 /// Evaluation errors of rows; [`GpuError::Cancelled`] once the run is cancelled.
@@ -140,14 +141,18 @@ pub(super) fn scan(
     scanned: &Scanned<'_>,
     tables: &[Option<Table>],
     limits: &HostLimits<'_>,
-) -> Result<Local> {
+) -> Result<Vec<Local>> {
     let morsels = scanned.morsels();
     let next = AtomicUsize::new(0);
     let limit = match &pipeline.sink {
         HostSink::Rows { limit: Some(limit), .. } => *limit,
         _ => u64::MAX,
     };
-    let shared = Shared { limits, limit, taken: AtomicU64::new(0) };
+    let step_limit = match pipeline.steps.last() {
+        Some(HostStep::Limit { end, .. }) => *end,
+        _ => u64::MAX,
+    };
+    let shared = Shared { limits, limit, taken: AtomicU64::new(0), step_limit, come: AtomicU64::new(0) };
     let threads = rayon::current_num_threads().clamp(1, morsels.len().max(1));
     let work = |_: usize| {
         let mut worker = Worker::new(pipeline, scanned, tables);
@@ -162,12 +167,10 @@ pub(super) fn scan(
         worker.check()?;
         Ok(worker.local)
     };
-    let locals: Vec<Local> = match threads {
-        1 => vec![work(0)?],
-        _ => (0..threads).into_par_iter().map(work).collect::<Result<_>>()?,
-    };
-    let merged = locals.into_iter().reduce(Local::merge);
-    merged.ok_or_else(|| EngineError::Malformed("a scan without a thread".into()))
+    match threads {
+        1 => Ok(vec![work(0)?]),
+        _ => (0..threads).into_par_iter().map(work).collect(),
+    }
 }
 
 /// A thread's registers and sink.
@@ -216,7 +219,7 @@ impl<'a> Worker<'a> {
                 .iter()
                 .map(|step| match step {
                     HostStep::Probe(probe) => Keys::new(&probe.pack),
-                    HostStep::Range { .. } | HostStep::Filter(_) => Keys::default(),
+                    HostStep::Range { .. } | HostStep::Filter(_) | HostStep::Limit { .. } => Keys::default(),
                 })
                 .collect(),
             sink_keys: pack.map(Keys::new),
@@ -233,28 +236,23 @@ impl<'a> Worker<'a> {
 
     /// Whether as many rows have come as are wanted.
     pub(super) fn has_enough(&self) -> bool {
-        self.shared.is_some_and(|shared| shared.taken.load(Ordering::Relaxed) >= shared.limit)
+        self.shared.is_some_and(|shared| {
+            shared.taken.load(Ordering::Relaxed) >= shared.limit
+                || shared.come.load(Ordering::Relaxed) >= shared.step_limit
+        })
     }
 
     /// Tells the other threads of what has come.
     ///
     /// # Errors
-    /// [`GpuError::Cancelled`]; unsupported past the bytes of a run.
+    /// Those of [`HostLimits::take`].
     pub(super) fn check(&mut self) -> Result<()> {
         let Some(Shared { limits, taken, .. }) = self.shared else { return Ok(()) };
         let (rows, bytes) = self.local.size();
         taken.fetch_add(rows - self.told.0, Ordering::Relaxed);
         let more = bytes.saturating_sub(self.told.1);
-        let used = limits.used.fetch_add(more, Ordering::Relaxed) + more;
         self.told = (rows, bytes.max(self.told.1));
-        if (limits.is_cancelled)() {
-            return Err(GpuError::Cancelled.into());
-        }
-        if used > limits.bytes {
-            let most = in_bytes(limits.bytes);
-            return unsupported(format!("tables, groups and rows of more than {most} on the CPU's columns"));
-        }
-        Ok(())
+        limits.take(more)
     }
 
     fn run(&mut self, morsel: Morsel) -> Result<()> {
@@ -264,7 +262,7 @@ impl<'a> Worker<'a> {
             self.registers.iter_mut().for_each(Register::clear);
             match self.scanned {
                 Scanned::Table { .. } => self.rows.start(morsel.rows - vector * ROWS),
-                Scanned::Groups { .. } => self.rows.start_in_order(morsel.rows - vector * ROWS),
+                Scanned::Rows { .. } => self.rows.start_in_order(morsel.rows - vector * ROWS),
             }
             let row = morsel.row + ((vector - morsel.first) * ROWS) as u64;
             self.steps(0, row)?;
@@ -283,6 +281,14 @@ impl<'a> Worker<'a> {
                     let truths = program.evaluate(&self.registers, &self.rows)?;
                     truths.keep_true(&mut self.rows);
                 }
+                HostStep::Limit { skip, end } => {
+                    let come = self.rows.len() as u64;
+                    let mut next = self.shared.map_or(0, |shared| shared.come.fetch_add(come, Ordering::Relaxed));
+                    self.rows.retain(|_| {
+                        next += 1;
+                        (*skip..*end).contains(&(next - 1))
+                    });
+                }
                 HostStep::Probe(probe) => {
                     self.probe(number, probe)?;
                     if probe.several && matches!(probe.kind, JoinKind::Inner | JoinKind::Left) {
@@ -299,6 +305,7 @@ impl<'a> Worker<'a> {
 
     fn sink(&mut self, first: u64) -> Result<()> {
         let pipeline = self.pipeline;
+        self.compute_columns(pipeline.first_column)?;
         match &pipeline.sink {
             HostSink::Table { plan, keys, payload } => {
                 self.load(keys.iter().chain(payload))?;
@@ -311,8 +318,7 @@ impl<'a> Worker<'a> {
                 }
                 self.rows = rows;
             }
-            HostSink::Groups { plan, keys, calls, cells, first_register } => {
-                self.compute_columns(*first_register)?;
+            HostSink::Groups { plan, keys, calls, cells } => {
                 let inputs = calls.iter().flat_map(|call| call.argument.iter().chain(&call.filter));
                 self.load(keys.iter().chain(inputs))?;
                 cells.iter().try_for_each(|register| self.load_register(*register))?;
@@ -320,29 +326,39 @@ impl<'a> Worker<'a> {
                 self.pack(keys, &plan.pack, &mut rows)?;
                 if let (Local::Groups(groups), Some(keys)) = (&mut self.local, &self.sink_keys) {
                     groups.enter(keys, &rows);
-                    groups.add(calls, (&self.registers, *first_register), &rows)?;
+                    groups.add(calls, (&self.registers, pipeline.first_column), &rows)?;
                 }
                 self.rows = rows;
             }
-            HostSink::First { keys, outputs, row, k } => {
-                self.load(keys.iter().map(|key| &key.value).chain(outputs))?;
+            HostSink::First(plan) => {
+                self.load(plan.order.programs())?;
+                let mut rows = std::mem::take(&mut self.rows);
+                if let Local::First(ranked) = &mut self.local {
+                    ranked.enter(plan, &self.registers, &mut rows)?;
+                }
+                self.rows = rows;
+                if self.rows.is_empty() {
+                    return Ok(());
+                }
+                self.load(&plan.outputs)?;
+                let columns = values(&plan.outputs, &self.registers, &self.rows)?;
                 if let Local::First(ranked) = &mut self.local {
                     let number = |place: usize| match self.scanned {
                         // Matches of a row have no number of their own.
                         _ if self.is_multiplied => first,
                         Scanned::Table { .. } => first + u64::from(rows_of_places()[place]),
-                        Scanned::Groups { .. } => first + place as u64,
+                        Scanned::Rows { .. } => first + place as u64,
                     };
-                    ranked.push((keys, outputs, row), &self.registers, (&self.rows, &number))?;
-                    ranked.trim(*k, row.words());
+                    ranked.push(plan, &columns, (&self.rows, &number));
                 }
             }
             HostSink::Rows { plan, columns, .. } => {
                 self.load(columns)?;
                 if let Local::Rows(packed) = &mut self.local {
-                    packed.push((columns, &plan.pack), &self.registers, &self.rows)?;
+                    packed.push((columns, plan.pack()), &self.registers, &self.rows)?;
                 }
             }
+            HostSink::Nothing => {}
         }
         Ok(())
     }
@@ -359,11 +375,16 @@ impl<'a> Worker<'a> {
             let rows = guarded.as_ref().unwrap_or(&self.rows);
             let mut target = std::mem::take(&mut self.registers[first + position]);
             let value = program.evaluate(&self.registers, rows)?;
+            let mut wide = None;
             match &value.data {
                 Data::Integers(slots) => {
                     with_slots!(slots, at => rows.each(|row| target.buffer.integers[row] = at(row)));
                 }
                 Data::Floats(slots) => with_slots!(slots, at => rows.each(|row| target.buffer.floats[row] = at(row))),
+                Data::Wide(slots) => {
+                    let wide = wide.insert(Own::new());
+                    with_slots!(slots, at => rows.each(|row| wide[row] = at(row)));
+                }
             }
             let is_null = guarded.is_some() || value.valid.is_some();
             let valid = is_null.then(|| {
@@ -374,7 +395,10 @@ impl<'a> Worker<'a> {
             });
             // NULL has no type of its own.
             let is_float = program.facts.ty.is_float();
-            target.fill(if is_float { Values::Floats } else { Values::Integers }, valid);
+            match wide {
+                Some(wide) => target.fill_wide(wide, valid),
+                None => target.fill(if is_float { Values::Floats } else { Values::Integers }, valid),
+            }
             self.registers[first + position] = target;
         }
         Ok(())
@@ -393,12 +417,4 @@ impl<'a> Worker<'a> {
 
 pub(super) fn values<'r>(programs: &[Program], registers: &'r [Register], rows: &Selection) -> Result<Vec<Value<'r>>> {
     programs.iter().map(|program| program.evaluate(registers, rows)).collect()
-}
-
-/// What a sink of a pipeline has become.
-pub(super) enum Output {
-    Table(Table),
-    Groups(GroupRows, Arc<crate::plan::groups::GroupsPlan>),
-    First(Vec<u64>, usize),
-    Rows(Vec<u64>, usize),
 }

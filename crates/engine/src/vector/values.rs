@@ -140,6 +140,8 @@ pub(super) struct Register {
     pub(super) values: Option<Values>,
     /// How many integers are there beside offsets: of all places, or of the rows that went on.
     widened: Widened,
+    /// The values of decimals wider than 64 bits; they are in place of the buffer's.
+    wide: Option<Own<i128>>,
     /// Which rows are valid, where some may not be.
     pub(super) valid: Option<Own<u8>>,
 }
@@ -147,12 +149,18 @@ pub(super) struct Register {
 impl Register {
     /// Forgets the values of the vector before.
     pub(super) fn clear(&mut self) {
-        (self.values, self.widened, self.valid) = (None, Widened::None, None);
+        (self.values, self.widened, self.wide, self.valid) = (None, Widened::None, None, None);
     }
 
     /// Notes that the values are integers in the buffer, or floats.
     pub(super) fn fill(&mut self, values: Values, valid: Option<Own<u8>>) {
-        (self.values, self.valid, self.widened) = (Some(values), valid, Widened::None);
+        (self.values, self.valid, self.wide, self.widened) = (Some(values), valid, None, Widened::None);
+    }
+
+    /// Takes decimals wider than 64 bits.
+    pub(super) fn fill_wide(&mut self, wide: Own<i128>, valid: Option<Own<u8>>) {
+        self.fill(Values::Integers, valid);
+        self.wide = Some(wide);
     }
 
     /// Notes which rows are valid, a bit each.
@@ -185,29 +193,31 @@ impl Register {
 
     /// Takes the values that another register has at these places.
     pub(super) fn gather(&mut self, other: &Register, from: &[u16]) {
+        fn put<T: Copy>(to: &mut [T; ROWS], of: &[T; ROWS], from: &[u16]) {
+            to.iter_mut().zip(from).for_each(|(to, from)| *to = of[usize::from(*from) % ROWS]);
+        }
+        fn own<T: Slot>(of: &Own<T>, from: &[u16]) -> Own<T> {
+            let mut own = Own::new();
+            put(&mut own, of, from);
+            own
+        }
+        let valid = other.valid.as_ref().map(|valid| own(valid, from));
+        if let Some(wide) = &other.wide {
+            return self.fill_wide(own(wide, from), valid);
+        }
         let is_float = other.values == Some(Values::Floats);
         match is_float {
-            true => {
-                let floats = self.buffer.floats.iter_mut().zip(from);
-                floats.for_each(|(to, from)| *to = other.buffer.floats[usize::from(*from) % ROWS]);
-            }
-            false => {
-                let integers = self.buffer.integers.iter_mut().zip(from);
-                integers.for_each(|(to, from)| *to = other.buffer.integers[usize::from(*from) % ROWS]);
-            }
+            true => put(&mut self.buffer.floats, &other.buffer.floats, from),
+            false => put(&mut self.buffer.integers, &other.buffer.integers, from),
         }
-        let valid = other.valid.as_ref().map(|valid| {
-            let mut flags = Own::new();
-            flags.iter_mut().zip(from).for_each(|(to, from)| *to = valid[usize::from(*from) % ROWS]);
-            flags
-        });
         self.fill(if is_float { Values::Floats } else { Values::Integers }, valid);
     }
 
     /// The values; offsets have been widened.
     pub(super) fn value(&self) -> Value<'_> {
-        let data = match self.values {
-            Some(Values::Floats) => Data::Floats(Slots::Of(&self.buffer.floats)),
+        let data = match (&self.wide, self.values) {
+            (Some(wide), _) => Data::Wide(Slots::Of(wide)),
+            (None, Some(Values::Floats)) => Data::Floats(Slots::Of(&self.buffer.floats)),
             _ => Data::Integers(Slots::Of(&self.buffer.integers)),
         };
         Value { data, valid: self.valid.as_deref().map(Slots::Of) }
@@ -240,7 +250,7 @@ macro_rules! slots {
     )*};
 }
 
-slots!(i64, f64, u8);
+slots!(i64, f64, i128, u8);
 
 impl<T: Slot> Own<T> {
     pub(super) fn new() -> Own<T> {
@@ -299,6 +309,8 @@ pub(super) enum Data<'a> {
     /// Integers, truth values, codes and decimals of up to 64 bits.
     Integers(Slots<'a, i64>),
     Floats(Slots<'a, f64>),
+    /// Decimals of more.
+    Wide(Slots<'a, i128>),
 }
 
 /// What an expression gives for the rows of a vector.
@@ -318,20 +330,23 @@ impl<'a> Value<'a> {
         Value { data: Data::Floats(Slots::Own(values)), valid }
     }
 
-    /// The slots of integers; floats have none, which the types of expressions exclude.
-    pub(super) fn of_integers(&self) -> &Slots<'a, i64> {
-        match &self.data {
-            Data::Integers(slots) => slots,
-            Data::Floats(_) => &Slots::Same(0),
-        }
+    pub(super) fn wide(values: Own<i128>, valid: Option<Slots<'a, u8>>) -> Value<'a> {
+        Value { data: Data::Wide(Slots::Own(values)), valid }
     }
 
-    /// The slots of floats.
+    /// The slots of integers; others have none, which the types of expressions exclude.
+    pub(super) fn of_integers(&self) -> &Slots<'a, i64> {
+        if let Data::Integers(slots) = &self.data { slots } else { &Slots::Same(0) }
+    }
+
+    /// The slots of floats; NULL has none.
     pub(super) fn of_floats(&self) -> &Slots<'a, f64> {
-        match &self.data {
-            Data::Floats(slots) => slots,
-            Data::Integers(_) => &Slots::Same(0.0),
-        }
+        if let Data::Floats(slots) = &self.data { slots } else { &Slots::Same(0.0) }
+    }
+
+    /// The slots of decimals wider than 64 bits.
+    pub(super) fn of_wide(&self) -> &Slots<'a, i128> {
+        if let Data::Wide(slots) = &self.data { slots } else { &Slots::Same(0) }
     }
 
     pub(super) fn is_valid(&self, row: usize) -> bool {
@@ -346,12 +361,26 @@ impl<'a> Value<'a> {
         });
     }
 
-    /// The value of one row by its bits.
+    /// The value of one row by its bits; of a wide decimal the lower ones.
     pub(super) fn bits(&self, row: usize) -> u64 {
         match &self.data {
             Data::Integers(slots) => with_slots!(slots, at => at(row) as u64),
             Data::Floats(slots) => with_slots!(slots, at => at(row).to_bits()),
+            Data::Wide(slots) => with_slots!(slots, at => at(row) as u64),
         }
+    }
+
+    /// The bits of a wide decimal above the lower ones.
+    pub(super) fn high_bits(&self, row: usize) -> Option<u64> {
+        match &self.data {
+            Data::Wide(slots) => Some(with_slots!(slots, at => (at(row) >> 64) as u64)),
+            Data::Integers(_) | Data::Floats(_) => None,
+        }
+    }
+
+    /// The words of one row's value: one, or two of a wide decimal, the lower one first.
+    pub(super) fn words(&self, row: usize) -> impl Iterator<Item = u64> {
+        [self.bits(row)].into_iter().chain(self.high_bits(row))
     }
 }
 

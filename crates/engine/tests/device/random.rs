@@ -4,6 +4,7 @@
 //! Each seed gives one program and its tables, run in three lane orders.
 
 pub mod generator;
+mod staged;
 
 use warpcube_column::EncodingChoice;
 use warpcube_engine::{BindingCache, BindingOrigin, Engine, EngineError, Expr, Fragment, Literal, Step, Ty};

@@ -12,7 +12,7 @@ use warpcube_engine::{
 use crate::support::*;
 
 /// Columns that every table has, in this order; the first is its key.
-const COLUMNS: [(Ty, DataType); 9] = [
+pub(super) const COLUMNS: [(Ty, DataType); 11] = [
     (Ty::I32, DataType::Int32),
     (Ty::I64, DataType::Int64),
     (Ty::I8, DataType::Int8),
@@ -22,15 +22,18 @@ const COLUMNS: [(Ty, DataType); 9] = [
     (Ty::U32, DataType::Utf8),
     (Ty::I128, DataType::Decimal128(15, 2)),
     (Ty::I32, DataType::Date32),
+    (Ty::F32, DataType::Float32),
+    (Ty::U64, DataType::UInt64),
 ];
-/// The column of strings.
+/// The column of strings, and that of dates.
 const TEXT: usize = 6;
+const DATE: usize = 8;
 
 /// A register: its type, the Arrow type of its values, and whether they are strings.
 #[derive(Debug, Clone)]
-struct Register {
+pub(super) struct Register {
     ty: Ty,
-    data_type: DataType,
+    pub(super) data_type: DataType,
     text: bool,
 }
 
@@ -55,11 +58,11 @@ impl Generator {
         mixed(self.state as usize, 77)
     }
 
-    fn below(&mut self, bound: usize) -> usize {
+    pub(super) fn below(&mut self, bound: usize) -> usize {
         (self.next() % bound as u64) as usize
     }
 
-    fn one_of<T: Clone>(&mut self, items: &[T]) -> T {
+    pub(super) fn one_of<T: Clone>(&mut self, items: &[T]) -> T {
         items[self.below(items.len())].clone()
     }
 
@@ -78,7 +81,7 @@ impl Generator {
                     let raw = |row: usize| mixed(row, seed.wrapping_add(column as u64));
                     let key = (table > 0 && column == 0).then_some(sparse);
                     (
-                        ["k", "l", "b", "u", "f", "t", "s", "d", "date"][column],
+                        ["k", "l", "b", "u", "f", "t", "s", "d", "date", "g", "v"][column],
                         column_of(data_type, rows, key.map_or(Content::Any { extreme }, Content::Key), valid, raw),
                     )
                 });
@@ -87,13 +90,19 @@ impl Generator {
             .collect()
     }
 
+    /// The registers of a table.
+    pub(super) fn base(&self) -> Vec<Register> {
+        let register = |(column, (ty, data_type)): (usize, &(Ty, DataType))| Register {
+            ty: *ty,
+            data_type: data_type.clone(),
+            text: column == TEXT,
+        };
+        COLUMNS.iter().enumerate().map(register).collect()
+    }
+
     /// A fragment over the tables.
     pub fn fragment(&mut self) -> Fragment {
-        let base: Vec<Register> = COLUMNS
-            .iter()
-            .enumerate()
-            .map(|(column, (ty, data_type))| Register { ty: *ty, data_type: data_type.clone(), text: column == TEXT })
-            .collect();
+        let base = self.base();
         let mut pipelines: Vec<Pipeline> = Vec::new();
         let (mut registers, mut steps) = (base.clone(), Vec::new());
         for dimension in 1..=self.dimensions {
@@ -106,7 +115,7 @@ impl Generator {
             let mut both = registers.clone();
             let has_payload = is_joined || kind != Mark && dimension == self.dimensions;
             for _ in 0..if has_payload { self.below(3) } else { 0 } {
-                let column = self.one_of(&[1, 2, 3, 4, 5, 6, 7, 8]);
+                let column = 1 + self.below(COLUMNS.len() - 1);
                 payload.push(reg(column));
                 both.push(base[column].clone());
             }
@@ -163,13 +172,13 @@ impl Generator {
         whole
     }
 
-    fn filter(&mut self, registers: &[Register]) -> Step {
+    pub(super) fn filter(&mut self, registers: &[Register]) -> Step {
         filter(self.expr(Ty::Bool, registers, 3))
     }
 
     fn group(&mut self, registers: &[Register]) -> (Expr, DataType) {
         match self.below(6) {
-            0 => (Expr::DatePart(DatePart::Year, Box::new(reg(8))), DataType::Int32),
+            0 => (Expr::DatePart(DatePart::Year, Box::new(reg(DATE))), DataType::Int32),
             1 => (self.expr(Ty::Bool, registers, 2), DataType::Boolean),
             2 => (self.expr(Ty::U32, registers, 2), DataType::Utf8),
             _ => {
@@ -182,7 +191,7 @@ impl Generator {
     /// An aggregate, and the type of its argument.
     fn call(&mut self, registers: &[Register]) -> (AggregateCall, Ty) {
         let filter = (self.below(4) == 0).then(|| self.expr(Ty::Bool, registers, 2));
-        let ty = self.one_of(&[Ty::I32, Ty::I64, Ty::I8, Ty::U16, Ty::F64, Ty::I128]);
+        let ty = self.one_of(&[Ty::I32, Ty::I64, Ty::I8, Ty::U16, Ty::F64, Ty::I128, Ty::U64, Ty::F32]);
         let kind = self.one_of(&[
             AggregateKind::Count,
             AggregateKind::Sum,
@@ -191,11 +200,12 @@ impl Generator {
             AggregateKind::Min,
             AggregateKind::Max,
         ]);
-        let ty = if kind == AggregateKind::ExactSum { Ty::F64 } else { ty };
+        let is_sum = matches!(kind, AggregateKind::Sum | AggregateKind::ExactSum);
+        let ty = if kind == AggregateKind::ExactSum || is_sum && ty == Ty::F32 { Ty::F64 } else { ty };
         let own = COLUMNS.iter().find(|(known, _)| *known == ty).unwrap().1.clone();
         let data_type = match (kind, ty) {
             (AggregateKind::Count, _) => DataType::Int64,
-            (AggregateKind::Sum, Ty::U16) => DataType::UInt64,
+            (AggregateKind::Sum, Ty::U16 | Ty::U64) => DataType::UInt64,
             (AggregateKind::Sum, Ty::I128) => DataType::Decimal128(38, 2),
             (AggregateKind::Sum, Ty::F64) => DataType::Float64,
             (AggregateKind::Sum, _) => DataType::Int64,
@@ -214,13 +224,14 @@ impl Generator {
     }
 
     /// A random expression of a type; of 32 bits without a sign those are strings.
-    fn expr(&mut self, ty: Ty, registers: &[Register], depth: usize) -> Expr {
+    pub(super) fn expr(&mut self, ty: Ty, registers: &[Register], depth: usize) -> Expr {
         if depth == 0 || self.below(6) == 0 {
             return self.leaf(ty, registers);
         }
         match (ty, self.below(10)) {
             (Ty::Bool, 0..=3) => {
-                let operands = self.one_of(&[Ty::I32, Ty::I64, Ty::U16, Ty::F64, Ty::I128, Ty::U32]);
+                let operands = [Ty::I32, Ty::I64, Ty::U16, Ty::F64, Ty::I128, Ty::U32, Ty::U64, Ty::F32];
+                let operands = self.one_of(&operands);
                 let op =
                     self.one_of(&[BinaryOp::Eq, BinaryOp::Ne, BinaryOp::Lt, BinaryOp::Le, BinaryOp::Gt, BinaryOp::Ge]);
                 binary(op, self.expr(operands, registers, depth - 1), self.leaf(operands, registers))
@@ -242,10 +253,31 @@ impl Generator {
                 vec![(self.expr(Ty::Bool, registers, depth - 1), self.expr(ty, registers, depth - 1))],
                 Box::new(self.expr(ty, registers, depth - 1)),
             ),
-            (Ty::Bool | Ty::F32 | Ty::U32, _) => self.leaf(ty, registers),
+            (Ty::Bool | Ty::U32, _) => self.leaf(ty, registers),
+            (Ty::F32, 2 | 3) => {
+                let from = self.one_of(&[Ty::F64, Ty::I32, Ty::I64, Ty::U64]);
+                convert(self.expr(from, registers, depth - 1), Ty::F32)
+            }
+            (Ty::F64, 4) => {
+                let from = self.one_of(&[Ty::F32, Ty::U64, Ty::I128]);
+                convert(self.expr(from, registers, depth - 1), Ty::F64)
+            }
+            (Ty::U64, 2 | 3) => convert(self.leaf(self.narrower(), registers), Ty::U64),
+            (Ty::I64, 8) => {
+                let from = self.one_of(&[Ty::U64, Ty::F64, Ty::F32]);
+                convert(self.leaf(from, registers), Ty::I64)
+            }
+            (Ty::I32, 7) => Expr::AddMonths(Box::new(reg(DATE)), self.below(60) as i32 - 30),
+            (Ty::I128, 4 | 5) => {
+                let (dividend, divisor) = (self.expr(ty, registers, depth - 1), self.leaf(ty, registers));
+                let nonzero = binary(BinaryOp::Ne, divisor.clone(), int(0, ty));
+                let quotient = Expr::Quotient(Box::new([dividend, divisor]), self.one_of(&[0, 2, 8]));
+                let quotient = if self.below(3) > 0 { Expr::Digits(Box::new(quotient), 15) } else { quotient };
+                Expr::Case(vec![(nonzero, quotient)], Box::new(self.leaf(ty, registers)))
+            }
             (Ty::I64, 2 | 3) => convert(self.expr(self.narrower(), registers, depth - 1), Ty::I64),
             (Ty::I32, 2) => {
-                Expr::DatePart(self.one_of(&[DatePart::Month, DatePart::Day, DatePart::Quarter]), Box::new(reg(8)))
+                Expr::DatePart(self.one_of(&[DatePart::Month, DatePart::Day, DatePart::Quarter]), Box::new(reg(DATE)))
             }
             (Ty::I32, 3) => text_length(self.one_of(&texts_of(registers))),
             (Ty::F64, 2) => convert(self.expr(Ty::I32, registers, depth - 1), Ty::F64),
@@ -253,7 +285,7 @@ impl Generator {
             (Ty::I128, 2) => Expr::Rescale(Box::new(self.leaf(Ty::I128, registers)), self.one_of(&[1, -1, 2])),
             (Ty::I128, 7) => Expr::Digits(Box::new(self.leaf(Ty::I128, registers)), self.one_of(&[4, 9, 18, 30])),
             (Ty::I128, 3) => convert(self.expr(Ty::I32, registers, depth - 1), Ty::I128),
-            (Ty::I32 | Ty::I64 | Ty::I8 | Ty::U16, 4) => {
+            (Ty::I32 | Ty::I64 | Ty::I8 | Ty::U16 | Ty::U64, 4) => {
                 let divisor = self.leaf(ty, registers);
                 let nonzero = binary(BinaryOp::Gt, divisor.clone(), int(0, ty));
                 let op = self.one_of(&[BinaryOp::Div, BinaryOp::Rem]);
@@ -298,7 +330,7 @@ impl Generator {
         match (ty, self.below(8)) {
             (Ty::Bool, 0..=4) => text_contains(self.one_of(&texts_of(registers))),
             (_, 0) => null(ty),
-            (Ty::F64, 1 | 2) => float(self.below(100) as f64 / 8.0, ty),
+            (Ty::F64 | Ty::F32, 1 | 2) => float(self.below(100) as f64 / 8.0, ty),
             (Ty::Bool, _) => reg(self.one_of(&fitting)),
             (_, 1 | 2) => int(self.below(100) as i128, ty),
             _ => reg(self.one_of(&fitting)),
@@ -346,9 +378,13 @@ fn column_of(
             let keys = numbers::<Int64Type>(rows, |row| valid(row).then_some(row as i64 * stride % 2_000_000_011));
             cast(&keys, data_type).unwrap()
         }
-        (DataType::Float64, _) => {
-            numbers::<Float64Type>(rows, |row| valid(row).then(|| (raw(row) % 4_000) as f64 / 16.0))
+        (DataType::Float64 | DataType::Float32, _) => {
+            let floats = numbers::<Float64Type>(rows, |row| valid(row).then(|| (raw(row) % 4_000) as f64 / 16.0));
+            cast(&floats, data_type).unwrap()
         }
+        (DataType::UInt64, Content::Any { extreme }) => numbers::<UInt64Type>(rows, |row| {
+            valid(row).then(|| if extreme && raw(row) % 47 == 7 { u64::MAX } else { raw(row) % (1 << 40) })
+        }),
         (DataType::Boolean, _) => truths(rows, |row| valid(row).then(|| raw(row) % 2 == 0)),
         (DataType::Utf8, _) => {
             let text =

@@ -3,13 +3,14 @@
 use std::cmp::Ordering;
 
 use arrow::datatypes::DataType;
+use arrow::record_batch::RecordBatch;
 use warpcube_column::ColumnSource;
 use warpcube_engine::{
     BindingCache, Engine, EngineError, Expr, Fragment, OrderKey, Pipeline, RunOptions, RunReport, Sink, Source, Step,
     TopK, TopKAlgorithm,
 };
 
-use super::check::requests;
+use super::check::{host_engine, requests, run};
 use super::interpret::{Outcome, interpret, order};
 use super::scalar::{Scalar, scalars};
 use super::source::MemoryTable;
@@ -96,9 +97,40 @@ pub fn check_rows_on(engine: &Engine, fragment: &Fragment, table: &MemoryTable) 
 #[track_caller]
 pub fn check_rows_of(engine: &Engine, fragment: &Fragment, tables: &[&MemoryTable]) -> RunReport {
     let (cache, options) = (BindingCache::seeded(7), RunOptions::default());
-    let (batch, report) = engine.run_again(fragment, &cache, &requests(fragment, tables), &options).unwrap();
-    let columns: Vec<Vec<Option<Scalar>>> = batch.columns().iter().map(scalars).collect();
     let expected = expected(fragment, tables);
+    if std::env::var("HOST_ONLY").is_ok() {
+        match run(&host_engine(), fragment, tables) {
+            Err(EngineError::Unsupported(reason)) => eprintln!("REFUSED {reason}"),
+            outcome => {
+                let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                    compare_rows(&expected, &outcome.unwrap(), fragment)
+                }));
+                match done {
+                    Ok(()) => eprintln!("TAKEN"),
+                    Err(error) => {
+                        let text = error.downcast_ref::<String>().cloned().unwrap_or_default();
+                        eprintln!(
+                            "HOSTFAIL {}",
+                            text.lines().take(4).collect::<Vec<_>>().join(" | ").chars().take(900).collect::<String>()
+                        )
+                    }
+                }
+            }
+        }
+        return RunReport::default();
+    }
+    match run(&host_engine(), fragment, tables) {
+        Err(EngineError::Unsupported(_)) => {}
+        outcome => compare_rows(&expected, &outcome.unwrap(), fragment),
+    }
+    let outcome = engine.run_again(fragment, &cache, &requests(fragment, tables), &options).unwrap();
+    compare_rows(&expected, &outcome, fragment);
+    outcome.1
+}
+
+#[track_caller]
+fn compare_rows(expected: &[Vec<Option<Scalar>>], (batch, report): &(RecordBatch, RunReport), fragment: &Fragment) {
+    let columns: Vec<Vec<Option<Scalar>>> = batch.columns().iter().map(scalars).collect();
     assert_eq!(batch.num_rows(), expected.len(), "{:?}\n{fragment:#?}", report.top);
     for (row, expected) in expected.iter().enumerate() {
         let found: Vec<Option<Scalar>> = columns.iter().map(|column| column[row].clone()).collect();
@@ -110,7 +142,6 @@ pub fn check_rows_of(engine: &Engine, fragment: &Fragment, tables: &[&MemoryTabl
             report.top
         );
     }
-    report
 }
 
 /// [`check_rows_on`] for fragments whose programs are compiled together.
@@ -127,7 +158,7 @@ pub fn run_again(
     fragment: &Fragment,
     table: &MemoryTable,
     cache: &BindingCache,
-) -> Result<(arrow::record_batch::RecordBatch, RunReport), EngineError> {
+) -> Result<(RecordBatch, RunReport), EngineError> {
     engine.run_again(fragment, cache, &requests(fragment, &[table]), &RunOptions::default())
 }
 
