@@ -16,8 +16,8 @@ pub(crate) struct Groups<K> {
 /// How keys of one layout become keys of some of its dimensions in another order (algorithm 8, line 5, of Wang).
 pub(crate) struct Reorder {
     /// Fields that move as one: lowest bit and bits.
-    shifts: Vec<u32>,
-    bits: Vec<u32>,
+    pub(crate) shifts: Vec<u32>,
+    pub(crate) bits: Vec<u32>,
 }
 
 impl Reorder {
@@ -123,7 +123,7 @@ fn is_prefix_same<K: Key>(one: K, other: K, below: u32) -> bool {
 }
 
 /// The key without its lowest bits, any number of them.
-fn leading<K: Key>(mut key: K, mut below: u32) -> K {
+pub(crate) fn leading<K: Key>(mut key: K, mut below: u32) -> K {
     while below > 0 {
         let step = below.min(32);
         key = key.without(step);
@@ -132,9 +132,9 @@ fn leading<K: Key>(mut key: K, mut below: u32) -> K {
     key
 }
 
-/// Groups of ascending keys by their bits from `belows` on, which ascend, in one pass: a key that differs from the one in
-/// front of it in bit `b` begins a group wherever fewer than `b + 1` bits are left out. Items of the first level are the
-/// keys, those of each other one the groups of the level in front of it.
+/// Groups of ascending keys by their bits from `belows` on, which ascend, in one pass: a key that differs from the one
+/// in front of it in bit `b` begins a group wherever fewer than `b + 1` bits are left out. Items of the first level are
+/// the keys, those of each other one the groups of the level in front of it.
 pub(crate) fn prefixes<K: Key>(keys: impl Iterator<Item = K>, belows: &[u32]) -> Vec<Groups<K>> {
     let mut levels: Vec<Groups<K>> = belows.iter().map(|_| Groups { keys: Vec::new(), of: Vec::new() }).collect();
     let mut before: Option<K> = None;

@@ -1,8 +1,8 @@
 //! The iceberg CUBE: groups of at least a number of source rows, from few dimensions to many.
 //!
-//! Source: Beyer and Ramakrishnan, *Bottom-Up Computation of Sparse and Iceberg CUBEs* (SIGMOD 1999). A group of few rows
-//! has no refinement of more, so its rows are dropped before further dimensions are looked at. BUC goes on with one group
-//! after the other; here all groups of a cuboid are refined together, so that cuboids come whole.
+//! Source: Beyer and Ramakrishnan, *Bottom-Up Computation of Sparse and Iceberg CUBEs* (SIGMOD 1999). A group of few
+//! rows has no refinement of more, so its rows are dropped before further dimensions are looked at. BUC goes on with
+//! one group after the other; here all groups of a cuboid are refined together, so that cuboids come whole.
 
 use super::columns::{Columns, Components};
 use super::cuboid::{Cuboid, Level, Rule};
@@ -23,12 +23,12 @@ pub struct Iceberg {
     pub sorted: u64,
 }
 
-/// Gives the groups with COUNT of at least `minimum` to `sink`, cuboid after cuboid. Dimensions are refined from the one
-/// of most coordinates on, which prunes first. Cuboids without such groups are not given.
+/// Gives the groups with COUNT of at least `minimum` to `sink`, cuboid after cuboid. Dimensions are refined from the
+/// one of most coordinates on, which prunes first. Cuboids without such groups are not given.
 ///
 /// # Errors
-/// Dimensions that the layout lacks, that repeat, or that are more than 16; a sum that does not fit its type; that of the
-/// sink.
+/// Dimensions that the layout lacks, that repeat, or that are more than 16; a sum that does not fit its type; that of
+/// the sink.
 pub fn iceberg<K: Key, V: Value, E: From<SchemeError>>(
     rows: &Rows<'_, K, V>,
     dimensions: &[usize],

@@ -7,8 +7,8 @@
 //!
 //! A [`Plan`] has runs. A run groups its source (the rows, or a cuboid that has all dimensions of the run) by its order
 //! of dimensions, and gives the cuboids of a path of prefixes in one pass over the groups. How it groups is a [`Way`],
-//! which an [`Algorithm`] fixes or a cost model chooses. [`iceberg`] gives the groups of at least a number of rows alone
-//! and drops others before they are refined.
+//! which an [`Algorithm`] fixes or a cost model chooses. [`iceberg`] gives the groups of at least a number of rows
+//! alone and drops others before they are refined.
 //!
 //! Invariants: all algorithms give the same groups; integers are exact, sums of doubles may differ in their last bits.
 //! A cuboid without groups is not given. In memory are the cuboids of the runs from the rows to the one at work, as far
@@ -20,7 +20,7 @@
 mod columns;
 mod cost;
 mod cuboid;
-mod grouping;
+pub(crate) mod grouping;
 mod iceberg;
 mod paths;
 mod plan;
@@ -28,8 +28,10 @@ mod rows;
 mod run;
 mod sort;
 
+pub(crate) use columns::Columns;
 pub use columns::Components;
 pub use cost::Costs;
+pub(crate) use cuboid::Level;
 pub use cuboid::{Cuboid, Rule};
 pub use iceberg::{Iceberg, iceberg};
 pub use paths::{Path, paths};

@@ -1,10 +1,10 @@
 //! The paths of the lattice of cuboids: fewest chains, each of which is a chain of prefixes.
 //!
-//! Source: algorithm 7 of Wang, *Sparse Array Representations … on GPUs*, section 4.5.1, after Ross and Srivastava, *Fast
-//! Computation of Sparse Datacubes* (VLDB 1997): the symmetric chain decomposition of the subsets of k dimensions. No
-//! path has two cuboids of one length and ⌈k / 2⌉ of the dimensions are chosen in C(k, ⌈k / 2⌉) ways, so fewer paths do
-//! not reach all cuboids. The order of a path's dimensions puts those of its shortest cuboid first and each further one
-//! behind them, so that rows in that order have the groups of every cuboid of the path side by side.
+//! Source: algorithm 7 of Wang, *Sparse Array Representations … on GPUs*, section 4.5.1, after Ross and Srivastava,
+//! *Fast Computation of Sparse Datacubes* (VLDB 1997): the symmetric chain decomposition of the subsets of k
+//! dimensions. No path has two cuboids of one length and ⌈k / 2⌉ of the dimensions are chosen in C(k, ⌈k / 2⌉) ways, so
+//! fewer paths do not reach all cuboids. The order of a path's dimensions puts those of its shortest cuboid first and
+//! each further one behind them, so that rows in that order have the groups of every cuboid of the path side by side.
 //!
 //! Paths ascend by their orders, so that neighbours share prefixes. Of A, B, C, D:
 //!
@@ -107,7 +107,8 @@ mod tests {
 
     #[test]
     fn the_paths_of_the_thesis() {
-        // G(4) of section 4.5.1 has these sets; the order within a path is ours where the shortest cuboid leaves it open.
+        // G(4) of section 4.5.1 has these sets; the order within a path is ours where the shortest cuboid leaves it
+        // open.
         let found: Vec<(Vec<usize>, usize)> =
             paths(&[0, 1, 2, 3]).into_iter().map(|path| (path.order, path.shortest)).collect();
         let expected = [

@@ -82,8 +82,8 @@ pub fn by<K: Key, V: Value + Debug>(
     groups
 }
 
-/// Tables of 1 to 6 dimensions and the dimensions of a CUBE in any order; some tables have rows enough for passes of the
-/// radix sort.
+/// Tables of 1 to 6 dimensions and the dimensions of a CUBE in any order; some tables have rows enough for passes of
+/// the radix sort.
 pub fn table() -> impl Strategy<Value = (Table, Vec<usize>)> {
     let bits = prop::collection::vec(0..=6u32, 1..=6);
     let rows = prop_oneof![8 => 0..60usize, 1 => Just(900usize)];
