@@ -7,7 +7,7 @@
 use super::columns::{Columns, Components};
 use super::cuboid::{Cuboid, Level, Rule};
 use super::grouping::{Reorder, hashed, reordered};
-use super::rows::{Rows, check_dimensions};
+use super::rows::{Extent, Rows, check_dimensions};
 use super::sort::{Record, sort};
 use crate::key::Key;
 use crate::{SchemeError, Value};
@@ -37,9 +37,7 @@ pub fn iceberg<K: Key, V: Value, E: From<SchemeError>>(
     sink: impl FnMut(Cuboid<'_, K, V>) -> Result<(), E>,
 ) -> Result<Iceberg, E> {
     check_dimensions(rows.layout(), dimensions)?;
-    let extent = rows.extent();
-    let mut order = dimensions.to_vec();
-    order.sort_by_key(|dimension| std::cmp::Reverse(extent.cardinalities[*dimension]));
+    let order = refining_order(&rows.extent(), dimensions);
     let all: Vec<usize> = (0..rows.layout().dimensions()).collect();
     let layout = reordered(rows.layout(), &all, &order);
     let reorder = Reorder::new(rows.layout(), &all, &order);
@@ -53,6 +51,13 @@ pub fn iceberg<K: Key, V: Value, E: From<SchemeError>>(
     let ends = if search.counts.iter().sum::<u64>() < minimum || items.is_empty() { vec![] } else { vec![items.len()] };
     search.go_on(&Refined { places: Vec::new(), items, ends })?;
     Ok(search.found)
+}
+
+/// Dimensions in the order in which they are refined: the one of most coordinates first.
+pub(crate) fn refining_order(extent: &Extent, dimensions: &[usize]) -> Vec<usize> {
+    let mut order = dimensions.to_vec();
+    order.sort_by_key(|dimension| std::cmp::Reverse(extent.cardinalities[*dimension]));
+    order
 }
 
 /// The groups of a cuboid that have enough rows.

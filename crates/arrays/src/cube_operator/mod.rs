@@ -24,7 +24,7 @@ pub(crate) mod grouping;
 mod iceberg;
 mod paths;
 mod plan;
-mod rows;
+pub(crate) mod rows;
 mod run;
 mod sort;
 
@@ -33,6 +33,7 @@ pub use columns::Components;
 pub use cost::Costs;
 pub(crate) use cuboid::Level;
 pub use cuboid::{Cuboid, Rule};
+pub(crate) use iceberg::refining_order;
 pub use iceberg::{Iceberg, iceberg};
 pub use paths::{Path, paths};
 pub use plan::{Algorithm, Plan, Planned, Run, Source, Way};

@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use warpcube_arrays::SchemeError;
-use warpcube_arrays::cube_operator::{Algorithm, Costs, Plan, Rows, Rule};
-use warpcube_arrays::device::{CubeKernels, DeviceKey, DeviceRows, DeviceSchemeError, DeviceValue};
+use warpcube_arrays::cube_operator::{Algorithm, Costs, Iceberg, Plan, Rows, Rule};
+use warpcube_arrays::device::{CubeKernels, DeviceCuboid, DeviceKey, DeviceRows, DeviceSchemeError, DeviceValue};
 use warpcube_arrays::key::KeyLayout;
 use warpcube_gpu::{Device, EmulatorOptions, LaneOrder};
 
@@ -28,7 +28,7 @@ fn by<K: DeviceKey, V: DeviceValue>(device: &Device, rows: &Rows<'_, K, V>, plan
     let mut stream = device.stream().unwrap();
     let on_device = DeviceRows::new(&kernels, &mut stream, rows).unwrap();
     let mut groups = Groups::new();
-    let sink = |stream: &mut _, cuboid: &warpcube_arrays::device::DeviceCuboid<K, V>| {
+    let sink = |stream: &mut _, cuboid: &DeviceCuboid<K, V>| {
         cuboid.read(stream, |cuboid| {
             collect(&mut groups, &cuboid);
             Ok::<(), DeviceSchemeError>(())
@@ -54,6 +54,40 @@ proptest! {
     fn every_algorithm_equals_the_brute_force((table, dimensions) in table(), which in 0..3usize) {
         check::<u64>(&table, &dimensions, ALGORITHMS[which], true);
         check::<u128>(&table, &dimensions, ALGORITHMS[(which + 1) % 3], true);
+    }
+}
+
+/// The iceberg on a device.
+fn iceberg<K: DeviceKey>(device: &Device, table: &Table, dimensions: &[usize], minimum: u64) -> (Groups<i64>, Iceberg) {
+    let keys: Vec<K> = table.keys();
+    let rows = Rows::new(&table.layout, &keys, &table.values, Some(&table.counts)).unwrap();
+    let kernels = CubeKernels::new(device).unwrap();
+    let mut stream = device.stream().unwrap();
+    let on_device = DeviceRows::new(&kernels, &mut stream, &rows).unwrap();
+    let mut groups = Groups::new();
+    let sink = |stream: &mut _, cuboid: &DeviceCuboid<K, i64>| {
+        cuboid.read(stream, |cuboid| {
+            collect(&mut groups, &cuboid);
+            Ok::<(), DeviceSchemeError>(())
+        })
+    };
+    let found = on_device.iceberg(&mut stream, &rows.extent(), dimensions, &RULES, minimum, sink).unwrap();
+    (groups, found)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(8))]
+
+    #[test]
+    fn the_iceberg_equals_that_of_the_cpu((table, dimensions) in table(), minimum in 0..6u64) {
+        let expected = crate::iceberg::found(&table, &dimensions, minimum);
+        for (device, is_wide) in DEVICES.iter().zip([false, true, false]) {
+            let on_device = match is_wide {
+                true => iceberg::<u128>(device, &table, &dimensions, minimum),
+                false => iceberg::<u64>(device, &table, &dimensions, minimum),
+            };
+            prop_assert_eq!(&on_device, &expected);
+        }
     }
 }
 

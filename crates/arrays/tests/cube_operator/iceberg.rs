@@ -7,7 +7,8 @@ use warpcube_arrays::key::KeyLayout;
 
 use crate::model::{Groups, RULES, Table, collect, table};
 
-fn found(table: &Table, dimensions: &[usize], minimum: u64) -> (Groups<i64>, Iceberg) {
+/// The iceberg on one core.
+pub fn found(table: &Table, dimensions: &[usize], minimum: u64) -> (Groups<i64>, Iceberg) {
     let keys: Vec<u64> = table.keys();
     let rows = Rows::new(&table.layout, &keys, &table.values, Some(&table.counts)).unwrap();
     let mut groups = Groups::new();

@@ -17,6 +17,9 @@ pub struct CubeKernels<K, V> {
     pub(super) device: Device,
     pub(super) reorder: Kernel,
     pub(super) codes: Kernel,
+    /// Of the iceberg.
+    pub(super) refine: Kernel,
+    pub(super) enough: Kernel,
     pub(super) sort: RadixSort,
     pub(super) histogram: Histogram,
     /// Rows of codes of at least the first bound.
@@ -47,6 +50,8 @@ impl<K: DeviceKey, V: DeviceValue> CubeKernels<K, V> {
         Ok(CubeKernels {
             reorder: module.kernel("wc_cube_reorder")?,
             codes: module.kernel("wc_cube_codes")?,
+            refine: module.kernel("wc_cube_refine")?,
+            enough: module.kernel("wc_cube_enough")?,
             sort: RadixSort::new(device, K::ELEMENT, Some(Element::U32))?,
             histogram: Histogram::new(device, Element::U8)?,
             heads: Select::new(device, Element::U8, head, Moved::Rows(Element::U64), SelectOrder::Stable)?,
@@ -97,7 +102,7 @@ mod tests {
 
     #[test]
     fn the_kernels_compile_for_cuda() {
-        for key in [Element::U32, Element::U64, Element::U128] {
+        for key in [Element::U64, Element::U128] {
             match nvrtc::compile(&program(key), 90) {
                 Ok(cubin) => assert!(!cubin.is_empty()),
                 Err(GpuError::CompilerUnavailable { .. }) => return,

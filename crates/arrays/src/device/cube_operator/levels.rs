@@ -19,9 +19,9 @@ pub struct DeviceCuboid<K, V> {
     /// Dimensions of the keys, of which the first `length` are the cuboid's; those behind mean nothing.
     order: Vec<usize>,
     length: usize,
-    layout: KeyLayout,
-    keys: DeviceSlice,
-    columns: Columns,
+    pub(super) layout: KeyLayout,
+    pub(super) keys: DeviceSlice,
+    pub(super) columns: Columns,
     types: PhantomData<(K, V)>,
 }
 
@@ -83,7 +83,7 @@ impl<E: From<DeviceSchemeError>> From<crate::SchemeError> for Failure<E> {
     }
 }
 
-fn read<T: bytemuck::Pod>(stream: &mut Stream, slice: Option<&DeviceSlice>) -> Result<Option<Vec<T>>> {
+pub(super) fn read<T: bytemuck::Pod>(stream: &mut Stream, slice: Option<&DeviceSlice>) -> Result<Option<Vec<T>>> {
     let Some(slice) = slice else { return Ok(None) };
     let mut items = vec![T::zeroed(); slice.len() as usize];
     stream.download(slice.buffer(), slice.offset(), bytemuck::cast_slice_mut(&mut items))?;
@@ -93,11 +93,11 @@ fn read<T: bytemuck::Pod>(stream: &mut Stream, slice: Option<&DeviceSlice>) -> R
 /// Components of items, those that rules need. Of rows the values are all of them but the counts, which may be absent
 /// where each row is one.
 pub(super) struct Columns {
-    components: Components,
-    counts: Option<DeviceSlice>,
-    sums: Option<DeviceSlice>,
-    least: Option<DeviceSlice>,
-    largest: Option<DeviceSlice>,
+    pub(super) components: Components,
+    pub(super) counts: Option<DeviceSlice>,
+    pub(super) sums: Option<DeviceSlice>,
+    pub(super) least: Option<DeviceSlice>,
+    pub(super) largest: Option<DeviceSlice>,
 }
 
 impl Columns {
@@ -150,14 +150,8 @@ impl<K: DeviceKey, V: DeviceValue> CubeKernels<K, V> {
                 Some(above) => (&above.keys, &above.columns),
                 None => (&sorted.keys, &from.columns),
             };
-            // The groups' first items, and the end of the last one.
-            let offsets = self.room(Element::U64, groups + 1)?;
+            let offsets = self.offsets(stream, &codes, bound, groups)?;
             let heads = offsets.part(0, groups)?;
-            let count = self.room(Element::U64, 1)?;
-            let operands =
-                SelectOperands { input: Some(&codes), flags: None, bounds: [bound, 0], out: &heads, count: &count };
-            self.heads.launch(stream, &operands, &self.scratch(self.heads.scratch_bytes(codes.len()))?)?;
-            stream.upload(offsets.buffer(), groups as usize * size_of::<u64>(), &codes.len().to_ne_bytes())?;
             let rows = sorted.rows.as_ref().filter(|_| levels.is_empty());
             let columns = self.joined(stream, items, rows, &codes, &offsets)?;
             let keys_of = self.room(K::ELEMENT, groups)?;
@@ -170,14 +164,29 @@ impl<K: DeviceKey, V: DeviceValue> CubeKernels<K, V> {
         Ok(levels)
     }
 
+    /// The first items of groups, those with a code of at least `bound`, and the end of the last group.
+    pub(super) fn offsets(
+        &self,
+        stream: &mut Stream,
+        codes: &DeviceSlice,
+        bound: u64,
+        groups: u64,
+    ) -> Result<DeviceSlice> {
+        let offsets = self.room(Element::U64, groups + 1)?;
+        let (heads, count) = (offsets.part(0, groups)?, self.room(Element::U64, 1)?);
+        let operands =
+            SelectOperands { input: Some(codes), flags: None, bounds: [bound, 0], out: &heads, count: &count };
+        self.heads.launch(stream, &operands, &self.scratch(self.heads.scratch_bytes(codes.len()))?)?;
+        stream.upload(offsets.buffer(), groups as usize * size_of::<u64>(), &codes.len().to_ne_bytes())?;
+        Ok(offsets)
+    }
+
     /// The keys of a source sorted by some of its dimensions.
-    fn sorted(&self, stream: &mut Stream, from: &DeviceCuboid<K, V>, order: &[usize]) -> Result<Sorted> {
+    pub(super) fn sorted(&self, stream: &mut Stream, from: &DeviceCuboid<K, V>, order: &[usize]) -> Result<Sorted> {
         let (n, layout) = (from.keys.len(), reordered(&from.layout, &from.order, order));
-        let Reorder { shifts, bits } = Reorder::new(&from.layout, &from.order, order);
         let [keys, other] = [self.room(K::ELEMENT, n)?, self.room(K::ELEMENT, n)?];
         let [rows, other_rows] = [self.room(Element::U32, n)?, self.room(Element::U32, n)?];
-        let params = Params::new().slice(&from.keys).slice(&keys).u64(n).u64(bits.len() as u64);
-        stream.launch(&self.reorder, walk(&self.device, n), &padded(padded(params, &shifts), &bits))?;
+        self.reordered(stream, &Reorder::new(&from.layout, &from.order, order), &from.keys, &keys)?;
         let by = RadixOrder { bits: 0..layout.total_bits(), descending: false };
         let other = Records { keys: &other, values: Some(&other_rows) };
         let scratch = self.scratch(self.sort.scratch_bytes(n))?;
@@ -185,8 +194,21 @@ impl<K: DeviceKey, V: DeviceValue> CubeKernels<K, V> {
         Ok(Sorted { order: order.to_vec(), layout, keys, rows: Some(rows) })
     }
 
+    /// Writes keys in another order of their dimensions to `out`.
+    pub(super) fn reordered(
+        &self,
+        stream: &mut Stream,
+        Reorder { shifts, bits }: &Reorder,
+        keys: &DeviceSlice,
+        out: &DeviceSlice,
+    ) -> Result<()> {
+        let params = Params::new().slice(keys).slice(out).u64(keys.len()).u64(bits.len() as u64);
+        let params = padded(padded(params, shifts), bits);
+        Ok(stream.launch(&self.reorder, walk(&self.device, keys.len()), &params)?)
+    }
+
     /// Of how many levels each key begins a group.
-    fn codes(&self, stream: &mut Stream, keys: &DeviceSlice, belows: &[u32]) -> Result<DeviceSlice> {
+    pub(super) fn codes(&self, stream: &mut Stream, keys: &DeviceSlice, belows: &[u32]) -> Result<DeviceSlice> {
         let codes = self.room(Element::U8, keys.len())?;
         let params = Params::new().slice(keys).slice(&codes).u64(keys.len()).u64(belows.len() as u64);
         stream.launch(&self.codes, walk(&self.device, keys.len()), &padded(params, belows))?;
@@ -194,7 +216,7 @@ impl<K: DeviceKey, V: DeviceValue> CubeKernels<K, V> {
     }
 
     /// Groups of each level. Waits for the stream.
-    fn group_counts(&self, stream: &mut Stream, codes: &DeviceSlice, levels: usize) -> Result<Vec<u64>> {
+    pub(super) fn group_counts(&self, stream: &mut Stream, codes: &DeviceSlice, levels: usize) -> Result<Vec<u64>> {
         let counts = self.room(Element::U64, levels as u64)?;
         self.histogram.launch(stream, codes, HistogramBins::Codes { shift: 0, first: 1 }, &counts)?;
         let mut groups: Vec<u64> = read(stream, Some(&counts))?.unwrap_or_default();
@@ -205,7 +227,7 @@ impl<K: DeviceKey, V: DeviceValue> CubeKernels<K, V> {
     }
 
     /// Components of the groups between offsets, of items that are taken by `rows` if there are any.
-    fn joined(
+    pub(super) fn joined(
         &self,
         stream: &mut Stream,
         items: &Columns,
@@ -218,13 +240,13 @@ impl<K: DeviceKey, V: DeviceValue> CubeKernels<K, V> {
             let ordered = match rows {
                 None => items.clone(),
                 Some(rows) => {
-                    let ordered = self.room(items.element(), items.len())?;
+                    let ordered = self.room(items.element(), rows.len())?;
                     take.launch(stream, items, rows, &ordered)?;
                     ordered
                 }
             };
             let out = self.room(items.element(), groups)?;
-            let scratch = self.scratch(reduce.scratch_bytes(items.len(), groups))?;
+            let scratch = self.scratch(reduce.scratch_bytes(ordered.len(), groups))?;
             reduce.launch(stream, &ordered, offsets, &out, &scratch)?;
             Ok(out)
         };

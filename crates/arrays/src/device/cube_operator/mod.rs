@@ -10,6 +10,7 @@
 //!
 //! [`Costs::H200`]: crate::cube_operator::Costs::H200
 
+mod iceberg;
 mod kernels;
 mod levels;
 
@@ -24,14 +25,15 @@ pub use levels::DeviceCuboid;
 use super::array::DeviceValue;
 use super::error::{DeviceSchemeError, Result};
 use crate::SchemeError;
-use crate::cube_operator::{Plan, Rows, Run, Source};
+use crate::cube_operator::{Components, Plan, Rows, Run, Source};
 use crate::key::{Key, KeyLayout};
 use levels::{Columns, Sorted};
 
-/// A key that host and device have: u32, u64, u128.
+/// A key that host and device have, with room for the number of a group and a coordinate.
 pub trait DeviceKey: Key + prims::Key {}
 
-impl<K: Key + prims::Key> DeviceKey for K {}
+impl DeviceKey for u64 {}
+impl DeviceKey for u128 {}
 
 /// Rows in device memory.
 pub struct DeviceRows<'a, K, V> {
@@ -82,19 +84,28 @@ impl<'a, K: DeviceKey, V: DeviceValue> DeviceRows<'a, K, V> {
         if plan.layout != self.layout {
             return Err(DeviceSchemeError::from(SchemeError::OtherLayout).into());
         }
-        if let Some(magnitude) = self.excess.filter(|_| plan.components.sum) {
-            return Err(DeviceSchemeError::Sums { magnitude }.into());
-        }
+        self.check_sums(plan.components)?;
         if self.keys.is_empty() {
             return Ok(());
         }
         let mut runs: HashMap<&Source, Vec<&Run>> = HashMap::new();
         plan.runs().iter().for_each(|run| runs.entry(&run.source).or_default().push(run));
+        Operator { kernels: self.kernels, runs, sink }.expand(stream, &Source::Rows, &self.whole(plan.components))
+    }
+
+    /// The rows as items of a grouping.
+    fn whole(&self, components: Components) -> DeviceCuboid<K, V> {
         let order: Vec<usize> = (0..self.layout.dimensions()).collect();
-        let components = plan.components;
         let columns = Columns::of_rows(components, &self.values, self.counts.as_ref());
-        let rows = DeviceCuboid::new(&order, order.len(), self.layout.clone(), self.keys.clone(), columns);
-        Operator { kernels: self.kernels, runs, sink }.expand(stream, &Source::Rows, &rows)
+        DeviceCuboid::new(&order, order.len(), self.layout.clone(), self.keys.clone(), columns)
+    }
+
+    /// Refuses sums that may pass 64 bits.
+    fn check_sums(&self, components: Components) -> Result<()> {
+        match self.excess.filter(|_| components.sum) {
+            Some(magnitude) => Err(DeviceSchemeError::Sums { magnitude }),
+            None => Ok(()),
+        }
     }
 }
 
