@@ -300,6 +300,11 @@ for stage in "$@"; do
     htree-100m)
         limit htree-100m 590 "$suites" htree --cases build/100M --runs 5 --json "$out/htree-$gpu-100m.json"
         ;;
+    # One core takes minutes for each algorithm.
+    cube-operator)
+        limit cube-operator 590 "$suites" cube-operator --rows "${CUBE_ROWS:-10000000}" \
+            --json "$out/cube-operator-$gpu.json"
+        ;;
     encode) limit encode 300 "$suites" encode --json "$out/encode-$gpu.json" ;;
     ssb100)
         bench ssb100 580 ssb --sf 100 --dir "$data/ssb100" --device cuda --verify --runs "${RUNS:-15}" \
@@ -616,7 +621,7 @@ print(times(\"device_ms\"), \" | \", times(\"warm_ms\"), \" | \", sys.argv[2])" 
             "ssb-auto, ssb-threads, ssb-cpu, tpch-cpu, ssb100, first-runs, encodings, deltas, distributions," \
             "distributions-packed, encode, primitives, ordered-forms, primitives-sanitizer, cube, cube-rules," \
             "cube-algorithms, cube-tables, cube-tests, cube-sanitizer, schemes, schemes-large, htree, htree-100m," \
-            "tpch, tpch100," \
+            "cube-operator, tpch, tpch100," \
             "tpcds, clickbench, h2o, windows, interrupts, tune, streams, sanitizer, sql, sql-encodings, column," \
             "column-sanitizer, sql-sanitizer, fuzz" >&2
         exit 2

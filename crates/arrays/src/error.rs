@@ -1,6 +1,7 @@
 //! Errors of storage schemes. Each names the shape, the dimension or the cell, and what the caller can change.
 
 use super::Scheme;
+use crate::cube_operator::{Algorithm, CUBE_DIMENSIONS_MAX};
 use crate::key::DIMENSIONS_MAX;
 
 /// Result of an operation on a storage scheme.
@@ -159,6 +160,41 @@ pub enum SchemeError {
         /// Coordinates of the group, one a dimension of the group-by.
         group: Vec<u32>,
     },
+    /// A CUBE of too many dimensions.
+    #[error("a CUBE has up to {CUBE_DIMENSIONS_MAX} dimensions (65,536 cuboids), not {found}: name fewer")]
+    CubeDimensions {
+        /// Dimensions asked for.
+        found: usize,
+    },
+    /// A CUBE names a dimension twice.
+    #[error("dimension {dimension} is named twice")]
+    Repeated {
+        /// The dimension.
+        dimension: usize,
+    },
+    /// Keys, values and counts of a CUBE are not as many.
+    #[error("{keys} keys do not belong to {values} values and their counts")]
+    CubeRows {
+        /// Keys given.
+        keys: usize,
+        /// Values given.
+        values: usize,
+    },
+    /// A CUBE numbers rows in 32 bits.
+    #[error("a CUBE takes fewer than 2^32 rows, not {rows}: aggregate parts of them first")]
+    TooManyRows {
+        /// Rows given.
+        rows: usize,
+    },
+    /// The algorithm is not there where the CUBE runs.
+    #[error("a CUBE by algorithm {algorithm} runs on the CPU alone: use auto, paths or smallest-parent")]
+    NoAlgorithm {
+        /// The algorithm.
+        algorithm: Algorithm,
+    },
+    /// A plan was made for rows of another layout.
+    #[error("the plan of a CUBE was made for keys of another layout: make it for these rows")]
+    OtherLayout,
     /// A generated array cannot hold the cells asked for.
     #[error("{cells} cells at sparsity {sparsity} are no array: at least one cell, a sparsity in 0..1")]
     Specification {

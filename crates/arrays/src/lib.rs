@@ -2,7 +2,8 @@
 //!
 //! Source: Wang, *Sparse Array Representations and Some Selected Array Operations on GPUs*, chapters 3 and 4 ("the
 //! thesis" in the files of this module). A scheme is built from sorted [`Cells`] by [`Scheme::build`] and used by the
-//! trait [`Storage`]; [`device`] has those that kernels read. [`key`] has the keys of cells that cubes use too.
+//! trait [`Storage`]; [`device`] has those that kernels read. [`cube_operator`] aggregates by all combinations of
+//! dimensions. [`key`] has the keys of cells that cubes use too.
 //!
 //! Invariants: every scheme gives the same answers; the map between tuples and index entries is a bijection; an empty
 //! cell is not zero. Arrays that kernels read are plain arrays, named by [`Storage::arrays`].
@@ -14,6 +15,7 @@ mod bxcrs;
 mod cells;
 mod choice;
 mod coordinate;
+pub mod cube_operator;
 pub mod device;
 mod error;
 pub mod formulas;

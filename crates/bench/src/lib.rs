@@ -7,6 +7,8 @@
 #[cfg(feature = "kernels")]
 pub mod cube;
 #[cfg(feature = "kernels")]
+pub mod cube_operator;
+#[cfg(feature = "kernels")]
 pub mod encodings;
 #[cfg(feature = "kernels")]
 pub mod htree;

@@ -1,4 +1,4 @@
-//! `warpcube-bench`: measures kernels, encodings, cubes, storage schemes and H-trees on one GPU.
+//! `warpcube-bench`: measures kernels, encodings, cubes, storage schemes, H-trees and CUBEs on one GPU.
 //!
 //! It knows no SQL, builds in a minute and is small enough to be copied about: many variants are measured by one run.
 //! Every case computes a known answer; a wrong one fails the run. `warpcube bench` has the suites for users.
@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Parser, Subcommand};
 use warpcube_bench::cube::{CubeArgs, Cubes};
+use warpcube_bench::cube_operator::{CubeOperator, CubeOperatorArgs};
 use warpcube_bench::encodings::{Encode, EncodeArgs, EncodeCpu, EncodingArgs, Encodings};
 use warpcube_bench::htree::{HTreeArgs, HTrees};
 use warpcube_bench::prims::{PrimitiveArgs, Primitives};
@@ -43,6 +44,8 @@ enum Command {
     /// H-trees of tuples, on one core and on the device
     #[command(name = "htree")]
     HTree(HTreeArgs),
+    /// The CUBE of rows by algorithm, on one core and on the device
+    CubeOperator(CubeOperatorArgs),
     /// Encoding and decoding of segments on the CPU, on one core and on all
     EncodeCpu(RunArgs),
 }
@@ -61,6 +64,7 @@ impl Command {
             Command::Cube(args) => (Box::new(Cubes::new(device(&args.run)?, args.clone())?), args.run),
             Command::Schemes(args) => (Box::new(Schemes::new(device(&args.run)?, args.clone())), args.run),
             Command::HTree(args) => (Box::new(HTrees::new(device(&args.run)?, args.clone())), args.run),
+            Command::CubeOperator(args) => (Box::new(CubeOperator::new(device(&args.run)?, args.clone())), args.run),
             Command::EncodeCpu(run) => (Box::new(EncodeCpu), run),
         })
     }

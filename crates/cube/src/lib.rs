@@ -9,6 +9,7 @@
 //! | [`algorithm`] | names of all algorithms of aggregation |
 //! | [`aggregate`], [`device`] | the algorithms on the CPU and on a device |
 //! | [`change`] | changes of the elements of a stored cube |
+//! | [`roll`] | a measure by all combinations of dimensions, a table each |
 //!
 //! Invariants: empty is not zero; every algorithm gives the same cells; a reader of a stored cube sees one generation.
 //! The crate knows no SQL engine: [`build::Tables`] answers its queries.
@@ -29,5 +30,6 @@ pub mod matrix_market;
 pub mod model;
 pub mod progress;
 pub mod query;
+pub mod roll;
 pub mod store;
 pub mod view;

@@ -20,6 +20,8 @@ const BLOCKS: u32 = 32;
 pub trait DeviceValue: Value + Pod {
     /// The type in which kernels add it.
     const SUM_TYPE: &'static str;
+    /// Its name for primitives.
+    const ELEMENT: Element;
 
     /// The sum of the magnitudes of values, if it may exceed that type.
     fn excess(values: &[Self]) -> Option<u128>;
@@ -27,6 +29,7 @@ pub trait DeviceValue: Value + Pod {
 
 impl DeviceValue for i64 {
     const SUM_TYPE: &'static str = "uint64_t";
+    const ELEMENT: Element = Element::I64;
 
     fn excess(values: &[i64]) -> Option<u128> {
         let magnitude: u128 = values.iter().map(|value| u128::from(value.unsigned_abs())).sum();
@@ -36,6 +39,7 @@ impl DeviceValue for i64 {
 
 impl DeviceValue for f64 {
     const SUM_TYPE: &'static str = "double";
+    const ELEMENT: Element = Element::F64;
 
     fn excess(_values: &[f64]) -> Option<u128> {
         None
@@ -188,9 +192,7 @@ impl<V: DeviceValue> DeviceArray<V> {
 
     /// A launch of a thread an item, as far as the device has room.
     pub(super) fn walk(&self, items: u64) -> LaunchShape {
-        let most = u64::from(self.device.info().multiprocessors * BLOCKS);
-        let grid = items.div_ceil(THREADS.into()).clamp(1, most) as u32;
-        LaunchShape { grid, block: THREADS, shared_bytes: 0 }
+        walk(&self.device, items)
     }
 
     /// Memory for so many elements, at least one.
@@ -266,6 +268,13 @@ fn program<V: DeviceValue>(key: Element, kind: PointerKind) -> Program {
         include_str!("../../kernels/prefix_sums.cuh"),
     ];
     Program::new("storage scheme", text.concat())
+}
+
+/// A launch of a thread an item, as far as the device has room.
+pub(super) fn walk(device: &Device, items: u64) -> LaunchShape {
+    let most = u64::from(device.info().multiprocessors * BLOCKS);
+    let grid = items.div_ceil(THREADS.into()).clamp(1, most) as u32;
+    LaunchShape { grid, block: THREADS, shared_bytes: 0 }
 }
 
 /// A word a dimension, and zeros up to the most dimensions.

@@ -2,10 +2,11 @@
 
 use warpcube_gpu::GpuError;
 
+use crate::cube_operator::Way;
 use crate::{Scheme, SchemeError};
 
 /// Result of an operation on a storage scheme on a device.
-pub type Result<T> = std::result::Result<T, DeviceSchemeError>;
+pub type Result<T, E = DeviceSchemeError> = std::result::Result<T, E>;
 
 /// An error of a storage scheme on a device.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +28,12 @@ pub enum DeviceSchemeError {
     Sums {
         /// Sum of the magnitudes of all cells.
         magnitude: u128,
+    },
+    /// A plan of a CUBE with tables.
+    #[error("a CUBE on the device sorts; its plan has {way:?}: plan with the costs of a device")]
+    Way {
+        /// How a run finds groups.
+        way: Way,
     },
     /// Coordinates or bounds outside of the shape.
     #[error(transparent)]

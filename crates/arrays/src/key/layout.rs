@@ -85,6 +85,11 @@ impl KeyLayout {
         KeyLayout::unchecked(narrowest(sizes))
     }
 
+    /// The layout of some of the dimensions, in their order; of none it has no bits.
+    pub(crate) fn chosen(&self, dimensions: &[usize]) -> KeyLayout {
+        KeyLayout::unchecked(dimensions.iter().map(|dimension| self.bits[*dimension]).collect())
+    }
+
     fn unchecked(bits: Vec<u32>) -> KeyLayout {
         let total = bits.iter().sum();
         let mut below = total;

@@ -1,10 +1,11 @@
 //! Integers that hold keys.
 
 use std::fmt::Debug;
+use std::hash::Hash;
 
 /// An integer that holds a key. Keys of one layout compare as their tuples do (claim 4.1 of Wang, *Sparse Array
 /// Representations … on GPUs*).
-pub trait Key: Copy + Ord + Default + Debug + Send + Sync + 'static {
+pub trait Key: Copy + Ord + Hash + Default + Debug + Send + Sync + 'static {
     /// Key of a tuple whose coordinates take `bits`, which sum to at most those of the integer.
     fn pack(bits: &[u32], tuple: &[u32]) -> Self;
 

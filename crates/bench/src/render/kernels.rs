@@ -70,6 +70,17 @@ pub(super) fn section(report: &Report, name: &str) -> Result<String, String> {
             figures("case", &columns, cases)
         }
         "htree" => figures("case", &TREES, cases),
+        "cube-operator" => {
+            let columns = [
+                ("one core, ms", "cpu_ms", 0),
+                ("device, ms", "device_ms", 2),
+                ("with transfers, ms", "warm_ms", 1),
+                ("times one core", "speedup", 1),
+                ("sorts", "sorts", 0),
+                ("groups", "groups", 0),
+            ];
+            figures("case", &columns, cases)
+        }
         "turns" => ratios(cases, ["plain", "encoded"], ["plain_ms", "auto_ms"], 3),
         "base-turns" => ratios(cases, ["base", "this"], ["base_ms", "this_ms"], 3),
         "first-runs" => ratios(cases, ["DataFusion", "first"], ["datafusion_ms", "auto_ms"], 0),

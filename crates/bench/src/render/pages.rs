@@ -22,7 +22,7 @@ struct Page {
     text: fn(&Files) -> Result<String, String>,
 }
 
-static PAGES: [Page; 14] = [
+static PAGES: [Page; 16] = [
     Page {
         path: "README.md",
         mark: CHORE,
@@ -70,6 +70,7 @@ static PAGES: [Page; 14] = [
     sections("bench/results/cubes.md", &["cube"], |_| true),
     sections("bench/results/schemes.md", &["schemes"], |_| true),
     sections("bench/results/htree.md", &["htree"], |_| true),
+    sections("bench/results/cube-operator.md", &["cube-operator"], |_| true),
     sections("bench/results/encodings.md", &["encodings", "encode", "encode-cpu"], |_| true),
     sections("bench/results/latency.md", &["first-runs", "interrupts", "start"], |_| true),
     sections("bench/results/turns.md", &["turns", "base-turns"], |_| true),

@@ -18,7 +18,7 @@ pub struct Spec {
 }
 
 /// All suites.
-pub(super) static SPECS: [Spec; 10] = [
+pub(super) static SPECS: [Spec; 11] = [
     Spec {
         suites: &["ssb", "tpch", "topk", "tpcds", "clickbench", "h2o", "windows", "ssb-rivals"],
         shown: &terminal::QUERIES,
@@ -42,6 +42,7 @@ pub(super) static SPECS: [Spec; 10] = [
         ..undrawn(&["schemes"])
     },
     Spec { shown: &terminal::HTREES, ..undrawn(&["htree"]) },
+    Spec { shown: &terminal::CUBE_OPERATOR, ..undrawn(&["cube-operator"]) },
     Spec { shown: &terminal::ENCODINGS, ..undrawn(&["encodings"]) },
     Spec { shown: &terminal::ENCODE, ..undrawn(&["encode"]) },
     Spec { shown: &terminal::ENCODE_CPU, ..undrawn(&["encode-cpu"]) },

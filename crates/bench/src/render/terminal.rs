@@ -87,6 +87,16 @@ pub(super) static HTREES: [Shown; 7] = [
     shown("nodes", 10, |case| count(case, "nodes")),
 ];
 
+/// The CUBE operator, in milliseconds.
+pub(super) static CUBE_OPERATOR: [Shown; 6] = [
+    shown("one core", 12, |case| fixed(case, "cpu_ms", 1)),
+    shown("device", 10, |case| fixed(case, "device_ms", 2)),
+    shown("with transfers", 14, |case| fixed(case, "warm_ms", 1)),
+    shown("times one core", 14, |case| fixed(case, "speedup", 1)),
+    shown("sorts", 6, |case| count(case, "sorts")),
+    shown("groups", 12, |case| count(case, "groups")),
+];
+
 /// Sums and decodings of encoded columns, in milliseconds.
 pub(super) static ENCODINGS: [Shown; 6] = [
     shown("ms", 9, |case| fixed(case, "device_ms", 4)),
