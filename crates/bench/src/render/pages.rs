@@ -22,7 +22,7 @@ struct Page {
     text: fn(&Files) -> Result<String, String>,
 }
 
-static PAGES: [Page; 16] = [
+static PAGES: [Page; 15] = [
     Page {
         path: "README.md",
         mark: CHORE,
