@@ -67,7 +67,7 @@ impl Keys {
                 rows.each(|row| words[row] = words[row].wrapping_add(at(row).wrapping_mul(stride)));
             };
             match (&value.data, &value.valid) {
-                (Data::Integers(slots), None) => {
+                (Data::Integers(slots), None) if part.high.is_none() => {
                     let words = &mut self.words[word];
                     with_slots!(slots, at => {
                         let place = |row: usize| (at(row) as u64).wrapping_sub(low);

@@ -92,3 +92,22 @@ fn dates_outside_of_the_calendar_have_no_parts() {
     let found: Vec<_> = batch.columns().iter().map(|column| format!("{:?}", scalars(column))).collect();
     assert_eq!(found, ["[Some(Int(2))]", "[Some(Int(262142))]"]);
 }
+
+#[test]
+fn narrow_keys_are_found_among_wide_ones() {
+    let table = |null: usize| {
+        let value = |row: usize| (row % 7 != null).then_some(row as i128 - 50);
+        MemoryTable::new("facts", vec![("d", decimals(100, 15, 0, value))])
+    };
+    let is_small = binary(BinaryOp::Lt, reg(0), int(10, Ty::I128));
+    let wide = Expr::Case(vec![(is_small, reg(0))], Box::new(int(10i128.pow(25), Ty::I128)));
+    for (build, probed) in [(wide.clone(), reg(0)), (reg(0), wide)] {
+        let steps = vec![probe(0, vec![probed], JoinKind::Semi)];
+        let groups = vec![(reg(0), DataType::Decimal128(15, 0))];
+        let build = builds(1, vec![], vec![build], vec![]);
+        let fragment = fragment(&[1, 1], vec![build, aggregates(0, steps, groups, vec![count()])]);
+        for null in [3, 7] {
+            compare_on_host(&fragment, &[&table(null), &table(7)]).unwrap();
+        }
+    }
+}
