@@ -108,7 +108,7 @@ pub(super) enum HostStep {
     },
     Filter(Program),
     Probe(HostProbe),
-    /// Of the rows that come so many go on up to the last one, after as many as are skipped.
+    /// Of the rows that come here, any of them, those from number `skip` to before number `end` go on.
     Limit {
         skip: u64,
         end: u64,

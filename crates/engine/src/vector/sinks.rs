@@ -7,7 +7,7 @@ use super::groups::Call;
 use super::order::Order;
 use super::plan::Origin;
 use super::program::{Program, Scope};
-use crate::error::{Result, unsupported};
+use crate::error::{EngineError, Result};
 use crate::facts::{Facts, analyse};
 use crate::ir::{AggregateCall, Expr, Fragment, Sink, TopK};
 use crate::plan::cells::Part;
@@ -124,13 +124,17 @@ impl HostSink {
                 let plan = match plan {
                     SinkPlan::Rows(plan) => RowsPlan::Result(plan),
                     SinkPlan::List(plan) => RowsPlan::List(plan),
-                    _ => return unsupported("a sink of another kind"),
+                    _ => return Err(other_kind()),
                 };
                 Ok(HostSink::Rows { plan, columns, limit: *limit })
             }
-            _ => unsupported("a sink of another kind"),
+            _ => Err(other_kind()),
         }
     }
+}
+
+fn other_kind() -> EngineError {
+    EngineError::Malformed("a sink of another kind".into())
 }
 
 /// Plans rows by an order.
