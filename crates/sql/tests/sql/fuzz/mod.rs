@@ -47,7 +47,7 @@ const PLACED_OVER_BYTES_PERCENT_MIN: usize = 20;
 /// Seeds of the queries over columns in host memory.
 const SEEDS_OVER_COLUMNS: Range<u64> = 9_000..9_200;
 /// Least share of those that columns have to answer, in percent.
-const PLACED_OVER_COLUMNS_PERCENT_MIN: usize = 50;
+const PLACED_OVER_COLUMNS_PERCENT_MIN: usize = 90;
 
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
