@@ -28,8 +28,8 @@ impl Costs {
     pub const CPU: Costs =
         Costs { run: 2_000.0, row: 12.0, pass: 5.0, dense: Some([4.0, 1.0]), hash: Some(40.0), prefix: 8.0 };
 
-    /// An H200, which sorts alone. Estimated from the rates of its primitives (a pass of the radix sort over 12 bytes, a
-    /// gather of 8 bytes at random, launches and a wait of a run); not measured as a whole.
+    /// An H200, which sorts alone. Estimated from the rates of its primitives (a pass of the radix sort over 12 bytes,
+    /// a gather of 8 bytes at random, launches and a wait of a run); not measured as a whole.
     pub const H200: Costs = Costs { run: 150_000.0, row: 0.1, pass: 0.014, dense: None, hash: None, prefix: 0.05 };
 
     /// Nanoseconds of a sort of rows by so many bits and the groups of it.
