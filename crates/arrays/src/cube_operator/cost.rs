@@ -28,9 +28,9 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// One core, from the time that a core of an Intel Xeon was busy with a million rows and all five rules (2026-11-30,
-    /// a shared machine): no sort 35 ns a row, one pass 60; a table of 2^8 entries 11, of 2^22 123, of 2^24 197; a hash
-    /// table of 256 groups 14, of 890,000 206, their sort and cache misses of the components included.
+    /// One core, from the time that a core of an Intel Xeon was busy with a million rows and all five rules
+    /// (2026-11-30, a shared machine): no sort 35 ns a row, one pass 60; a table of 2^8 entries 11, of 2^22 123, of
+    /// 2^24 197; a hash table of 256 groups 14, of 890,000 206, their sort and cache misses of the components included.
     pub const CPU: Costs = Costs {
         run: 2_000.0,
         row: 8.0,
