@@ -1,7 +1,7 @@
 //! Errors of storage schemes. Each names the shape, the dimension or the cell, and what the caller can change.
 
 use super::Scheme;
-use crate::cube_operator::{Algorithm, CUBE_DIMENSIONS_MAX};
+use crate::cube_operator::asked::{Algorithm, CUBE_DIMENSIONS_MAX};
 use crate::key::DIMENSIONS_MAX;
 
 /// Result of an operation on a storage scheme.

@@ -1,6 +1,6 @@
 //! The components of aggregates, a column each, and how they are joined by groups.
 
-use super::cuboid::Rule;
+use super::asked::Rule;
 use super::rows::Rows;
 use crate::Value;
 use crate::key::Key;

@@ -4,21 +4,6 @@ use super::columns::Columns;
 use crate::key::{Key, KeyLayout};
 use crate::{Result, SchemeError, Value};
 
-/// A rule of aggregation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Rule {
-    /// The sum of values.
-    Sum,
-    /// The number of source rows.
-    Count,
-    /// The least value.
-    Min,
-    /// The largest value.
-    Max,
-    /// The sum over the number of source rows.
-    Avg,
-}
-
 /// The groups of some dimensions, in ascending order of their keys. Columns that no rule asked for are empty.
 #[derive(Debug, Clone)]
 pub struct Cuboid<'a, K, V> {

@@ -4,8 +4,9 @@
 //! rows has no refinement of more, so its rows are dropped before further dimensions are looked at. BUC goes on with
 //! one group after the other; here all groups of a cuboid are refined together, so that cuboids come whole.
 
+use super::asked::Rule;
 use super::columns::{Columns, Components};
-use super::cuboid::{Cuboid, Level, Rule};
+use super::cuboid::{Cuboid, Level};
 use super::grouping::{Reorder, hashed, reordered};
 use super::rows::{Extent, Rows, check_dimensions};
 use super::sort::{Record, sort};

@@ -17,6 +17,7 @@
 //! Source: Gray et al., *Data Cube* (1997); Agarwal et al., *On the Computation of Multidimensional Aggregates* (VLDB
 //! 1996: smallest parent, shared sorts); Wang, *Sparse Array Representations … on GPUs*, sections 2.3, 4.5 and 5.4.
 
+pub(crate) mod asked;
 mod columns;
 mod cost;
 mod cuboid;
@@ -28,14 +29,15 @@ pub(crate) mod rows;
 mod run;
 mod sort;
 
+pub use asked::{Algorithm, CUBE_DIMENSIONS_MAX, Rule};
 pub(crate) use columns::Columns;
 pub use columns::Components;
 pub use cost::Costs;
+pub use cuboid::Cuboid;
 pub(crate) use cuboid::Level;
-pub use cuboid::{Cuboid, Rule};
 pub(crate) use iceberg::refining_order;
 pub use iceberg::{Iceberg, iceberg};
 pub use paths::{Path, paths};
-pub use plan::{Algorithm, Plan, Planned, Run, Source, Way};
-pub use rows::{CUBE_DIMENSIONS_MAX, Extent, Rows};
+pub use plan::{Plan, Planned, Run, Source, Way};
+pub use rows::{Extent, Rows};
 pub use run::cube;

@@ -1,11 +1,11 @@
 //! The plan of a CUBE: its runs, and why each cuboid is made as it is.
 
 use std::collections::HashMap;
-use std::fmt::{self, Write};
+use std::fmt::Write;
 
+use super::asked::{Algorithm, Rule};
 use super::columns::Components;
 use super::cost::{Costs, expected_groups};
-use super::cuboid::Rule;
 use super::paths::{Mask, Path, mask_of, paths};
 use super::rows::{Extent, check_dimensions};
 use crate::key::KeyLayout;
@@ -13,34 +13,6 @@ use crate::{Result, SchemeError};
 
 /// Most bits of the keys of a dense table: 64 MiB of group numbers.
 pub(crate) const DENSE_BITS_MAX: u32 = 24;
-
-/// How the groups of all cuboids are found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Algorithm {
-    /// Whatever costs least for each cuboid.
-    Auto,
-    /// The cuboid of all dimensions, sorted anew for each of the fewest paths (Wang, algorithm 8).
-    Paths,
-    /// Each cuboid by itself, from the smallest one of one dimension more, sorted where its order is no prefix.
-    SmallestParent,
-    /// Each cuboid from its smallest parent by a table with an entry for each possible key; by hashing where that is
-    /// too large.
-    Dense,
-    /// Each cuboid from its smallest parent by hashing.
-    Hash,
-}
-
-impl fmt::Display for Algorithm {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Algorithm::Auto => "auto",
-            Algorithm::Paths => "paths",
-            Algorithm::SmallestParent => "smallest-parent",
-            Algorithm::Dense => "dense",
-            Algorithm::Hash => "hash",
-        })
-    }
-}
 
 /// What a run groups.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

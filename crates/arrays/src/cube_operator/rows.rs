@@ -1,10 +1,9 @@
 //! What the CUBE operator aggregates: rows with packed keys.
 
+use super::asked::CUBE_DIMENSIONS_MAX;
 use crate::key::{Key, KeyLayout};
 use crate::{Result, SchemeError, Value};
 
-/// Most dimensions of a CUBE: 65,536 cuboids.
-pub const CUBE_DIMENSIONS_MAX: usize = 16;
 /// Most bits of a dimension whose different coordinates are counted.
 const COUNTED_BITS_MAX: u32 = 24;
 

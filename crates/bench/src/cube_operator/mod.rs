@@ -27,7 +27,7 @@ pub struct CubeOperatorArgs {
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub cases: Vec<String>,
     /// Rows
-    #[arg(long, default_value_t = 10_000_000, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 10_000_000, value_name = "ROWS", value_parser = clap::value_parser!(u32).range(1..))]
     pub rows: u32,
     /// Attributes of a row
     #[arg(long, default_value_t = 10, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=16))]
