@@ -140,7 +140,7 @@ impl DeviceSlot {
             let opened =
                 MutexGuard::unlocked(&mut slot, || std::panic::catch_unwind(AssertUnwindSafe(|| open(wanted))));
             // Another device may have been chosen meanwhile, which this one does not replace.
-            if matches!(&slot.state, State::Closed(chosen) if chosen.budget == wanted.budget) {
+            if matches!(&slot.state, State::Closed(chosen) if chosen.is_as(wanted)) {
                 let opened = match opened {
                     Ok(opened) => opened.map_err(|error| error.to_string()),
                     Err(panic) => Err(SqlError::of_panic(panic.as_ref()).to_string()),
@@ -194,11 +194,6 @@ impl DeviceSlot {
         matches!(&self.slot.lock().state, State::Open(device) if device.info().runs_kernels)
     }
 
-    /// Whether the device is the host.
-    pub(crate) fn is_host(&self) -> bool {
-        matches!(&self.slot.lock().state, State::Open(device) if !device.info().runs_kernels)
-    }
-
     /// Why there is no GPU, where there is none.
     pub fn no_gpu(&self) -> Option<String> {
         let reason = || self.slot.lock().no_gpu.clone().unwrap_or_else(|| "no device was chosen".into());
@@ -219,6 +214,11 @@ struct Wanted {
 }
 
 impl Wanted {
+    /// Whether a device that is opened as `other` says is this one.
+    fn is_as(&self, other: Wanted) -> bool {
+        (self.budget, self.columns, self.limit) == (other.budget, other.columns, other.limit)
+    }
+
     /// The host, if it may keep columns.
     fn host(self) -> State {
         // A share of memory of an unknown size is nothing.
@@ -308,7 +308,7 @@ mod tests {
         let slot = auto();
         let device = slot.get_by(|_| panic!("a driver that is broken"));
         assert!(device.is_some_and(|device| !device.info().runs_kernels));
-        assert!(slot.gpu().is_none() && slot.is_host());
+        assert!(slot.gpu().is_none() && slot.is_open());
         assert!(slot.no_gpu().is_some_and(|reason| reason.contains("a driver that is broken")));
     }
 

@@ -62,7 +62,11 @@ impl Engines {
 
     /// The engine, or none where the database runs over files alone.
     pub(crate) fn get(&self) -> Option<Arc<Engine>> {
-        let device = self.device.get()?;
+        let Some(device) = self.device.get() else {
+            // What was on it goes.
+            self.engine.lock().take();
+            return None;
+        };
         let mut engine = self.engine.lock();
         match engine.as_ref() {
             Some(engine) if engine.device().same(&device) => Some(engine.clone()),

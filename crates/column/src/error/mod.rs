@@ -26,7 +26,8 @@ pub enum ColumnError {
     /// Columns, hash tables and results of the statement exceed the device budget, with all other columns evicted.
     #[error(
         "COL-002 the statement does not fit the device budget: {wanted} more bytes are wanted for {purpose}, \
-         {available} of {budget} are available; raise warpcube.device_memory or use placement files"
+         {available} of {budget} are available; raise warpcube.device_memory, on the CPU \
+         warpcube.host_memory, or use placement files"
     )]
     OverBudget {
         /// The purpose of the bytes: a table's columns, a column's copies, or hash tables and results.

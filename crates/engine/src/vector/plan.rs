@@ -222,7 +222,8 @@ fn ready<'a>(
     let left = |of: usize| {
         let left = before.get(of).ok_or_else(|| malformed(index, &format!("scans the rows of {of}")))?;
         // No more groups than rows that were grouped, and one at least.
-        Ok((view_of(&left.sink)?, left.rows_out.max(1)))
+        let rows = left.rows_out.max(1);
+        Ok((view_of(&left.sink, rows)?, rows))
     };
     let ready = Ready::of(fragment, index, (tables, built), left)?;
     match ready.has_texts() {
@@ -231,13 +232,15 @@ fn ready<'a>(
     }
 }
 
-/// The view of what a pipeline leaves: columns of words, which values are computed of.
-fn view_of<'a>(sink: &HostSink) -> Result<View<'a>> {
+/// Most rows that a table is planned for whose build scans an output; it is refused where more come.
+const TABLE_ROWS_MAX: u64 = 1 << 24;
+
+/// The view of what a pipeline leaves, at most so many rows: columns of words, which values are computed of.
+fn view_of<'a>(sink: &HostSink, rows: u64) -> Result<View<'a>> {
     let words = |facts: Vec<Facts>, values: Vec<GroupValue>| {
         let nowhere = || vec![Pointer::Address(DevicePtr::NULL)];
         let columns = facts.into_iter().map(|facts| ColumnView::of_words(facts, nowhere(), 1)).collect();
-        // How many rows there are is known when they are there.
-        View { chunks: vec![1 << 20], has_entries: false, count: None, columns, values }
+        View { chunks: vec![rows.min(TABLE_ROWS_MAX) as u32], has_entries: false, count: None, columns, values }
     };
     match sink {
         HostSink::Groups { plan, .. } => Ok(words(plan.column_facts(), plan.values.clone().unwrap_or_default())),

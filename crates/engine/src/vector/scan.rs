@@ -1,7 +1,7 @@
 //! A pipeline's scan: threads take morsels, read the columns that a step asks for, and pass the rows that go on to the
 //! sink.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use warpcube_column::{ColumnVectors, VECTOR_ROWS as ROWS, Values, rows_of_places};
@@ -70,6 +70,8 @@ struct Shared<'a> {
     /// Rows that are enough for a step that limits them, and those that have come there.
     step_limit: u64,
     come: AtomicU64,
+    /// Whether a thread has failed.
+    failed: AtomicBool,
 }
 
 /// A range of the vectors of a chunk.
@@ -152,7 +154,14 @@ pub(super) fn scan(
         Some(HostStep::Limit { end, .. }) => *end,
         _ => u64::MAX,
     };
-    let shared = Shared { limits, limit, taken: AtomicU64::new(0), step_limit, come: AtomicU64::new(0) };
+    let shared = Shared {
+        limits,
+        limit,
+        taken: AtomicU64::new(0),
+        step_limit,
+        come: AtomicU64::new(0),
+        failed: AtomicBool::new(false),
+    };
     let threads = rayon::current_num_threads().clamp(1, morsels.len().max(1));
     let work = |_: usize| {
         let mut worker = Worker::new(pipeline, scanned, tables);
@@ -169,7 +178,10 @@ pub(super) fn scan(
     };
     match threads {
         1 => Ok(vec![work(0)?]),
-        _ => (0..threads).into_par_iter().map(work).collect(),
+        _ => {
+            let work = |thread| work(thread).inspect_err(|_| shared.failed.store(true, Ordering::Relaxed));
+            (0..threads).into_par_iter().map(work).collect()
+        }
     }
 }
 
@@ -234,10 +246,11 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Whether as many rows have come as are wanted.
+    /// Whether as many rows have come as are wanted, or another thread has failed.
     pub(super) fn has_enough(&self) -> bool {
         self.shared.is_some_and(|shared| {
-            shared.taken.load(Ordering::Relaxed) >= shared.limit
+            shared.failed.load(Ordering::Relaxed)
+                || shared.taken.load(Ordering::Relaxed) >= shared.limit
                 || shared.come.load(Ordering::Relaxed) >= shared.step_limit
         })
     }

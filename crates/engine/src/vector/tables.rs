@@ -131,6 +131,9 @@ impl Table {
         };
         let pack = &plan.pack;
         let count = parts.iter().map(|rows| rows.keys.len()).sum::<usize>() / pack.words;
+        if plan.matches.as_ref().is_some_and(|matches| count as u64 > matches.rows) {
+            return unsupported(format!("a join with {count} rows to match, more than were planned for"));
+        }
         let is_direct = pack.words == 1
             && pack.domain < u64::from(NONE)
             && pack.domain <= DIRECT_KEYS.max(DIRECT_KEYS_A_ROW * count as u64);

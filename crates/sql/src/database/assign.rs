@@ -17,7 +17,7 @@ use crate::nearest::nearest;
 use crate::ranges::check_setting;
 use crate::runtime::{self, RuntimeChoice};
 use crate::settings::{DatabaseSettings, Owner, Settings, setting};
-use crate::values::SettingOrigin;
+use crate::values::{Budget, SettingOrigin};
 
 impl Database {
     /// Sets a setting of the database by its full name, for all connections; `own` are those of the connection that
@@ -119,9 +119,13 @@ impl Database {
     ) -> Result<Arc<RuntimeEnv>> {
         let now = &after.database;
         let device = &self.shared.device;
-        let has_other_budget = match device.is_host() {
-            true => before.host_memory != now.host_memory || before.memory_limit != now.memory_limit,
-            false => before.device_memory != now.device_memory,
+        let has_other_budget = match device.is_gpu_open() {
+            true => before.device_memory != now.device_memory,
+            // A quarter of the limit, unless it is named.
+            false => {
+                let is_share = now.host_memory == Budget::Auto && before.memory_limit != now.memory_limit;
+                before.host_memory != now.host_memory || before.device_memory != now.device_memory || is_share
+            }
         };
         if before.device != now.device || has_other_budget {
             device.choose(after)?;

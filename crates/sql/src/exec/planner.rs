@@ -38,7 +38,7 @@ use crate::mend::float_sums::make_exact;
 use crate::placement::{BackgroundLoad, Basis, Declined, Placing};
 use crate::plans::Planned;
 use crate::report::{FragmentReport, Place, StatementReport};
-use crate::settings::Settings;
+use crate::settings::{DatabaseSettings, Settings};
 use crate::shared;
 use crate::values::{DeviceChoice, Encoding, FloatSums, Overflow, Placement};
 use crate::walk::PlanWalk;
@@ -118,7 +118,8 @@ impl DevicePlanner {
         let auto = settings.placement == Placement::Auto;
         // Opening the device takes some tenths of a second, which a statement that stays on the CPU need not pay.
         let waits = auto && self.context.engines.may_open();
-        let engine = if waits { None } else { self.context.engines.get() };
+        let is_needed = !waits && settings.placement != Placement::Files;
+        let engine = if is_needed { self.context.engines.get() } else { None };
         let is_required = match settings.placement {
             Placement::Auto | Placement::Files => false,
             Placement::Cuda | Placement::Columns => !matches!(**plan, LogicalPlan::Explain(_)),
@@ -134,8 +135,8 @@ impl DevicePlanner {
         }
         let is_absent = engine.is_none();
         let is_over_columns = engine.as_ref().is_some_and(|engine| !engine.runs_kernels());
-        // Under placement `cuda` a lost device is an error: the statement goes on to the device and fails there.
-        if self.context.engines.is_lost() && settings.placement != Placement::Cuda {
+        // Under a place that is named a lost device is an error: the statement goes on to the device and fails there.
+        if auto && self.context.engines.is_lost() {
             let refused = Refused { what: describe(plan, "statement"), reason: LOST.into() };
             return Ok(Planned { refused: vec![refused], ..as_it_is()? });
         }
@@ -196,8 +197,9 @@ impl DevicePlanner {
         let mut facts = described.instrument(tracing::info_span!("describe")).await?;
         facts.refusals = self.context.refusals.clone();
         let Settings { placement, dictionary_limit, float_sums, overflow, topk, .. } = settings;
-        let device_memory = &settings.database.device_memory;
-        facts.under = format!("{placement} {dictionary_limit} {device_memory} {float_sums} {overflow} {topk}");
+        let DatabaseSettings { device, device_memory, host_memory, memory_limit, .. } = &settings.database;
+        let memory = format!("{device} {device_memory} {host_memory} {memory_limit}");
+        facts.under = format!("{placement} {dictionary_limit} {memory} {float_sums} {overflow} {topk}");
         facts.overflow = match overflow {
             Overflow::Error => warpcube_engine::Overflow::Raise,
             Overflow::Wrap => warpcube_engine::Overflow::Wrap,

@@ -207,6 +207,8 @@ async fn without_a_gpu_the_cpu_answers_and_the_session_says_why() {
     assert_eq!(one(&session, "SELECT sum(column1) FROM t").await, ("3".into(), vec![]));
     let error = session.collect("LOAD TABLE t").await.unwrap_err().to_string();
     assert!(error.starts_with("SQL-011 LOAD TABLE needs a device and this session has none: GPU-001"), "{error}");
+    session.set("warpcube.host_memory", "64MiB").unwrap();
+    session.collect("LOAD TABLE t").await.unwrap();
     let insisted = Database::open(DatabaseOptions::new().with("warpcube.device", "cuda")).unwrap_err().to_string();
     assert!(insisted.starts_with("CFG-003 warpcube.device = 'cuda': GPU-001"), "{insisted}");
     // An open session keeps what it has.

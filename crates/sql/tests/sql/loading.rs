@@ -169,6 +169,23 @@ async fn columns_come_into_host_memory_where_they_pay() {
     assert_eq!(place_of(&session, &of("small")).await.0, Place::Columns);
 }
 
+/// More rows are matched than tables over other rows were once planned for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn more_than_a_million_groups_are_matched_in_host_memory() {
+    let session = Database::open(DatabaseOptions::new().with("warpcube.device", "cpu")).unwrap().connect();
+    let f = "CREATE TABLE f AS SELECT value % 2 AS k, value AS x FROM generate_series(1, 1300000)";
+    session.collect(f).await.unwrap();
+    session.collect("CREATE TABLE d AS VALUES (0), (1), (2)").await.unwrap();
+    let sql = "SELECT d.column1 AS k, count(g.x) AS n, sum(g.x) AS s FROM d \
+               LEFT JOIN (SELECT DISTINCT k, x FROM f) g ON g.k = d.column1 GROUP BY d.column1 ORDER BY n, k";
+    let mut found = Vec::new();
+    for placement in ["columns", "files"] {
+        session.set("warpcube.placement", placement).unwrap();
+        found.push(rows(&session.collect(sql).await.unwrap()));
+    }
+    assert_eq!(found[0], found[1]);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn columns_in_host_memory_are_not_those_of_another_device() {
     let session = emulated();
