@@ -3,17 +3,12 @@
 //! What a row raises fails the run: the rows that a program is asked for are those that the plan computes it for.
 
 use super::calendar::{date_part, months_later};
-use super::program::{Bounds, Entries, Kind, Node, Order, Program, within_i64};
+use super::program::{Bounds, Entries, Kind, Node, Order, Program, overflow, within_i64};
 use super::values::{Data, Own, Register, Selection, Slots, Value, both, with_slots};
 use super::wide::{self, nearest};
-use crate::error::{EngineError, Result};
+use crate::error::Result;
 use crate::facts::{FIRST_DAY, LAST_DAY};
 use crate::ir::{BinaryOp, Ty, UnaryOp};
-
-/// The error of a row that raises.
-pub(super) fn overflow() -> EngineError {
-    EngineError::Evaluation("an overflow")
-}
 
 impl Program {
     /// The values of some rows; all registers that it reads have been read.

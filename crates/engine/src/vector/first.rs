@@ -6,10 +6,10 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIter
 use rayon::slice::ParallelSliceMut;
 
 use super::keys::Keys;
+use super::limits::HostLimits;
 use super::order::Order;
 use super::program::Program;
 use super::rows::{Words, lay_out};
-use super::scan::HostLimits;
 use super::values::{Register, Selection, Value};
 use super::windows;
 use crate::error::{Result, unsupported};

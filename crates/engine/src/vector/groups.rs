@@ -5,9 +5,9 @@ use std::sync::Arc;
 use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use warpcube_column::VECTOR_ROWS as ROWS;
 
-use super::evaluate::{in_total_order, overflow};
+use super::evaluate::in_total_order;
 use super::keys::{Index, Keys, hash, share_of, shares_of};
-use super::program::Program;
+use super::program::{Program, overflow};
 use super::rows::Words;
 use super::values::{Data, Register, Selection, Value, with_slots};
 use crate::error::{EngineError, Result};

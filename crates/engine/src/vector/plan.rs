@@ -7,6 +7,7 @@ use std::sync::Arc;
 use warpcube_column::{Dictionary, Relation};
 use warpcube_gpu::{DeviceInfo, DevicePtr};
 
+use super::origin::Origin;
 use super::program::{Program, Scope};
 use super::sinks::{HostSink, RowsPlan};
 use crate::arena::Pointer;
@@ -79,23 +80,6 @@ impl HostPipeline {
         let (source, steps, columns) = (Source::Output(0), Vec::new(), Vec::new());
         HostPipeline { source, registers, steps, columns, first_column: 0, sink: HostSink::Nothing, rows_out: 0 }
     }
-}
-
-/// What a register is read of.
-#[derive(Debug, Clone)]
-pub(super) enum Origin {
-    /// A column of the scanned table.
-    Column(usize),
-    /// A word of the rows of an output.
-    Word { column: usize, is_float: bool },
-    /// A value that is computed of columns of an output.
-    Value(Box<GroupValue>),
-    /// A column of the table of a step's probe.
-    Payload { step: usize, column: usize },
-    /// Whether a step's probe has found an entry.
-    Mark { step: usize },
-    /// A column of a branch of a union.
-    Computed,
 }
 
 #[derive(Debug)]

@@ -6,7 +6,8 @@ use warpcube_column::{VECTOR_ROWS as ROWS, Values};
 use warpcube_vector::within;
 
 use super::keys::Form;
-use super::plan::{HostProbe, Origin};
+use super::origin::Origin;
+use super::plan::HostProbe;
 use super::program::Program;
 use super::scan::{Scanned, Worker};
 use super::tables::{NONE, Table, translate};

@@ -440,3 +440,8 @@ impl Program {
         if let Node::Register(register) = self.root { Some(register) } else { None }
     }
 }
+
+/// The error of a row that raises.
+pub(super) fn overflow() -> EngineError {
+    EngineError::Evaluation("an overflow")
+}

@@ -2,7 +2,8 @@
 
 use warpcube_column::{VECTOR_ROWS as ROWS, Values};
 
-use super::plan::{HostPipeline, HostStep, Origin};
+use super::origin::Origin;
+use super::plan::{HostPipeline, HostStep};
 use super::program::Program;
 use super::rows::Words;
 use super::scan::{Scanned, Worker, values};

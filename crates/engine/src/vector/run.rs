@@ -8,10 +8,11 @@ use warpcube_column::{ColumnVectors, Relation};
 use warpcube_gpu::DeviceInfo;
 
 use super::groups::Groups;
+use super::limits::HostLimits;
 use super::plan::{HostGuesses, HostPipeline, plan_fragment};
 use super::read::over_groups;
 use super::rows::{Packed, Words, lay_out};
-use super::scan::{HostLimits, Local, Scanned, scan};
+use super::scan::{Local, Scanned, scan};
 use super::sinks::{HostSink, RowsPlan, computed};
 use super::tables::Table;
 use crate::error::{EngineError, Result, unsupported};

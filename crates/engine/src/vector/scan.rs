@@ -5,20 +5,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use warpcube_column::{ColumnVectors, VECTOR_ROWS as ROWS, Values, rows_of_places};
-use warpcube_gpu::GpuError;
 
 use super::first::Ranked;
 use super::groups::Groups;
 use super::keys::{Form, Keys};
+use super::limits::HostLimits;
 use super::plan::{HostPipeline, HostStep, UnionColumn};
 use super::program::Program;
 use super::rows::{Packed, Words};
 use super::sinks::HostSink;
 use super::tables::{NONE, Rows, Table};
 use super::values::{Data, Own, Register, Selection, Value, with_slots};
-use crate::error::{Result, unsupported};
+use crate::error::Result;
 use crate::facts::Facts;
-use crate::format::in_bytes;
 use crate::ir::JoinKind;
 use crate::plan::keys::KeyPack;
 
@@ -32,33 +31,6 @@ pub(super) enum Scanned<'a> {
     /// Rows that a pipeline has left. Of groups the first column of a scan tells that there is one, and is the key
     /// where that takes one word.
     Rows { rows: &'a Words, key_words: usize, is_wide: bool },
-}
-
-/// What bounds a run.
-pub(super) struct HostLimits<'a> {
-    pub(super) is_cancelled: &'a (dyn Fn() -> bool + Sync),
-    /// Most bytes of tables, groups and rows.
-    pub(super) bytes: u64,
-    /// Those that there are.
-    pub(super) used: AtomicU64,
-}
-
-impl HostLimits<'_> {
-    /// Counts bytes that are taken.
-    ///
-    /// # Errors
-    /// [`GpuError::Cancelled`] once the run is cancelled; unsupported past the bytes of a run.
-    pub(super) fn take(&self, bytes: u64) -> Result<()> {
-        let used = self.used.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        if (self.is_cancelled)() {
-            return Err(GpuError::Cancelled.into());
-        }
-        if used > self.bytes {
-            let most = in_bytes(self.bytes);
-            return unsupported(format!("tables, groups and rows of more than {most} on the CPU's columns"));
-        }
-        Ok(())
-    }
 }
 
 /// What the threads of a scan share.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::first::FirstPlan;
 use super::groups::Call;
 use super::order::Order;
-use super::plan::Origin;
+use super::origin::Origin;
 use super::program::{Program, Scope};
 use crate::error::{EngineError, Result, unsupported};
 use crate::facts::{Facts, analyse};

@@ -3,8 +3,7 @@
 
 use arrow::datatypes::i256;
 
-use super::evaluate::overflow;
-use super::program::Bounds;
+use super::program::{Bounds, overflow};
 use super::values::{Data, Own, Selection, Value, both, with_slots};
 use crate::error::Result;
 use crate::facts::DECIMAL_MAX;

@@ -10,10 +10,10 @@ use std::ops::Range;
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
-use super::evaluate::overflow;
+use super::limits::HostLimits;
 use super::order::{Order, Prefix};
+use super::program::overflow;
 use super::rows::Words;
-use super::scan::HostLimits;
 use crate::error::{EngineError, Result};
 use crate::facts::Facts;
 use crate::ir::{AggregateKind, Frame, FrameBound, Literal, Overflow, Ty, WindowCall, WindowFunction};

@@ -389,8 +389,8 @@ fn the_judge_is_no_session() {
     let arguments = ["ssb", "--sf", "0.01", "--dir", "d", "--queries", "q1.1", "--runs", "2", "--device", "cpu"];
     let ran = place.run(&[&arguments[..], &["--verify", "--log", "warpcube_sql=info"]].concat());
     assert!(ran.code == 0 && ran.out.lines().any(|line| line.starts_with("q1.1") && line.ends_with("yes")), "{ran:?}");
-    // Five tables, a first run, three until it has settled, two warm ones and two of other literals: each statement of a
-    // connection has a span.
+    // Five tables, a first run, three until it has settled, two warm ones and two of other literals: each statement of
+    // a connection has a span.
     let statements = ran.err.lines().filter(|line| line.contains("\"}: warpcube_sql::connection: close ")).count();
     assert_eq!(statements, 13, "{}", ran.err);
 }
