@@ -18,14 +18,13 @@ pub(super) fn operand(cast: &Conversion) -> Option<Expr> {
     if !cast.to.is_integer() {
         return None;
     }
-    if cast.from.is_floating() {
-        let double = match &cast.from {
-            DataType::Float64 => cast.operand.clone(),
-            _ => cast.cast(cast.operand.clone(), DataType::Float64),
-        };
-        return if is_whole(cast.operand) { None } else { functions::rounded_even(double) };
+    let operand = cast.operand.clone();
+    match &cast.from {
+        from if from.is_floating() && is_whole(cast.operand) => None,
+        DataType::Float64 => functions::rounded_even(operand),
+        from if from.is_floating() => functions::rounded_even(cast.cast(operand, DataType::Float64)),
+        from => Some(cast.cast(operand, whole(from)?)),
     }
-    Some(cast.cast(cast.operand.clone(), whole(&cast.from)?))
 }
 
 /// Functions whose floats are whole numbers.

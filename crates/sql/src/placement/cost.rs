@@ -275,15 +275,24 @@ impl PassWork {
         }
     }
 
-    /// Bytes of the columns on the device, as if they were plain.
-    pub(crate) fn device_bytes(&self) -> f64 {
+    fn device_bytes(&self) -> f64 {
+        self.bytes(|_| true)
+    }
+
+    /// Bytes of the columns that are not on the device, as if they were plain there.
+    pub(crate) fn missing_bytes(&self) -> f64 {
+        self.bytes(|column| column.location != Location::Device)
+    }
+
+    fn bytes(&self, is_counted: impl Fn(&ColumnWork) -> bool) -> f64 {
         let width = |column: &ColumnWork| match column.kind {
             ColumnKind::Number(bytes) => bytes as f64,
             ColumnKind::Decimal => 8.0,
             ColumnKind::Coded | ColumnKind::Text(_) => 4.0,
             ColumnKind::Bytes(bytes) => bytes,
         };
-        self.rows as f64 * self.columns.iter().map(width).sum::<f64>()
+        let counted = self.columns.iter().filter(|column| is_counted(column));
+        self.rows as f64 * counted.map(width).sum::<f64>()
     }
 
     /// Core-nanoseconds of the pass on the CPU.

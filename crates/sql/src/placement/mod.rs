@@ -18,6 +18,7 @@
 mod cost;
 mod ledger;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion::datasource::listing::ListingTable;
@@ -101,20 +102,29 @@ impl Placing {
         Machine { cores: self.cores, open: self.engine.is_some(), encoders_missing, emulated, host }
     }
 
-    /// Whether the columns of passes are estimated to be larger than the memory of the device.
+    /// Whether the columns that passes would have to load are estimated to be larger than the memory of the device.
     fn is_past_memory(&self, passes: &[PassWork]) -> bool {
         let budget = self.engine.as_ref().map_or(0, |engine| engine.device().pool().usage().budget);
-        passes.iter().map(PassWork::device_bytes).sum::<f64>() > budget as f64
+        passes.iter().map(PassWork::missing_bytes).sum::<f64>() > budget as f64
     }
 
     fn passes(&self, lowered: &Lowered) -> Vec<PassWork> {
         let (fragment, sorts_rows) = (&lowered.fragment, lowered.sorts_rows());
         let mut rows_of: Vec<u64> = Vec::with_capacity(fragment.pipelines.len());
+        let mut met: HashSet<(&str, usize)> = HashSet::new();
         let mut pass = |pipeline: &warpcube_engine::Pipeline| {
             let (rows, source, columns) = match pipeline.source {
                 Source::Table(table) => {
                     let (info, table) = (&lowered.tables[table], &fragment.tables[table]);
-                    let columns = table.columns.iter().map(|column| self.column(info, *column)).collect();
+                    let column = |column: &usize| {
+                        let work = self.column(info, *column);
+                        // The first pass that reads a column brings it for all.
+                        match met.insert((&info.key, *column)) {
+                            true => work,
+                            false => ColumnWork { location: Location::Device, ..work },
+                        }
+                    };
+                    let columns = table.columns.iter().map(column).collect();
                     (info.rows.unwrap_or(ROWS_UNKNOWN), source_kind(info), columns)
                 }
                 // At most as many as the rows that were grouped, or are wanted.
@@ -283,7 +293,9 @@ impl Placer for Placing {
         let no_load = match () {
             () if is_there || !machine.host => None,
             () if !costs.is_worth_a_load() => Some("a few milliseconds over files, for which no columns are loaded"),
-            () if self.is_past_memory(&passes) => Some("more columns than warpcube.host_memory holds"),
+            () if self.is_past_memory(&passes) => {
+                Some("more columns to load than warpcube.host_memory holds, as if plain")
+            }
             () => None,
         };
         if let Some(reason) = no_load {
